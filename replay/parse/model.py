@@ -1,0 +1,97 @@
+"""What the stages of parsing hand to each other. Grammars know nothing of executors, executors nothing of tables."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from replay.sources.model import Identity, Line
+
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One text, taken by one production. `form` is the production, `record` the kind of thing it tells (its alias,
+    else the form), `fields` its terminals in lower case; an absent optional terminal is not there."""
+
+    family: str
+    form: str
+    record: str
+    fields: dict[str, str]
+
+
+class Executor(Protocol):
+    """Runs one family of a grammar over many texts. An executor is exchangeable: all give the same matches."""
+
+    def match(self, family: str, texts: Sequence[str]) -> list[Match | None]:
+        """Return for each text the match of the first production that takes the whole of it, or None."""
+        ...
+
+
+@dataclass(slots=True)
+class Segment:
+    """One message piece: a line (or a part of a torn or `\\r` line) with its header taken off.
+
+    `header` is the form of the header ("" for a bare line), `head` its fields, `text` the payload,
+    `match` what the payload families made of it. `writer_id` says who wrote it, `t` when (None: no stamp).
+    `column` is where the segment begins in the line's text.
+    """
+
+    line: Line
+    header: str
+    head: dict[str, str]
+    text: str
+    identity: Identity
+    t: float | None
+    match: Match | None = None
+    writer_id: int = -1
+    column: int = 0
+    torn: bool = False
+
+    @property
+    def record(self) -> str:
+        """Record of the payload's match, "" where there is none."""
+        return self.match.record if self.match else ""
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """Fields of the payload's match."""
+        return self.match.fields if self.match else {}
+
+
+class Sink(Protocol):
+    """Takes typed rows. The store is one; tests use a list."""
+
+    def row(self, table: str, segment: Segment, **columns: Value) -> None:
+        """Add a row to `table`: common columns come from the segment (writer_id, t_lo, t_hi, file_id, line_no,
+        complete), the rest is given; columns not given are NULL. Given columns override common ones.
+
+        Raises KeyError if the table has no such column.
+        """
+        ...
+
+
+class Assembler(Protocol):
+    """Turns the segments of one writer, in order, into rows; keeps the state of open blocks (a traceback, a recompile
+    message). One instance a writer and module. It sees every segment of its writer."""
+
+    def feed(self, segment: Segment) -> str | None:
+        """Take the next segment. Return "continuation" if it belongs to a block that this assembler holds open,
+        "parsed" if it took a bare segment as meaningful, else None."""
+        ...
+
+    def close(self) -> None:
+        """The writer's lines are over: write out open blocks."""
+        ...
+
+
+@dataclass(slots=True)
+class Counts:
+    """How the lines of one file were classed; their sum is `lines`."""
+
+    lines: int = 0
+    parsed: int = 0
+    continuation: int = 0
+    plain: int = 0
+    malformed: int = 0
+    forms: dict[str, int] = field(default_factory=dict)

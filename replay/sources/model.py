@@ -1,0 +1,90 @@
+"""What sources hand on: files, and lines that know who wrote them before anybody asks what they mean."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MAX_LINE = 65536
+"""Characters of a line that anything behind sources gets to see; the rest is kept by offset only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What the user said about the logs that the logs do not say themselves."""
+
+    rank_from: str | None = None
+    """Regular expression, searched in a file's path; its first group is the global rank."""
+    world_size: int | None = None
+    year: int | None = None
+    """Year of stamps without one; else the file's modification year."""
+    tz: str | None = None
+    """IANA zone of stamps without one; stamps with a zone are brought to it (UTC if not given)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who wrote a line, as far as the line (its wrappers) or its file's path says it. None: not said."""
+
+    rank: int | None = None
+    local_rank: int | None = None
+    host: str | None = None
+    pid: int | None = None
+    device: int | None = None
+    label: str | None = None
+    stream: str | None = None
+
+
+@dataclass(slots=True)
+class SourceFile:
+    """One file of the input. `path` is what a report shows: relative to LOGS, with forward slashes."""
+
+    file_id: int
+    path: str
+    abspath: Path | None
+    kind: str
+    encoding: str
+    size: int
+    digest: str
+    run_key: str = ""
+    attempt: int = 0
+    identity: Identity = field(default_factory=Identity)
+    wrapper: str = ""
+    mtime: float | None = None
+    duplicate_of: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something odd about the input; a row of the table `problems`."""
+
+    kind: str
+    text: str
+    file_id: int | None = None
+    line_no: int | None = None
+
+
+@dataclass(slots=True)
+class Inventory:
+    """Everything that was handed over. `root` is the folder that paths are relative to, None for stdin."""
+
+    root: Path | None
+    files: list[SourceFile]
+    problems: list[Problem]
+
+
+@dataclass(slots=True)
+class Line:
+    r"""One physical line (bytes up to `\n`), with its wrappers peeled.
+
+    `raw` is the decoded line (bad UTF-8 replaced, cut at MAX_LINE); `text` is what the program wrote: wrappers and
+    ANSI sequences gone, a trailing `\r` gone; inner `\r` are kept (the parser looks at each piece).
+    `t` is the stamp of the outermost wrapper that has one, in seconds since 1970.
+    """
+
+    file_id: int
+    line_no: int
+    byte_offset: int
+    raw: str
+    text: str
+    identity: Identity
+    t: float | None = None
+    whole: bool = True
