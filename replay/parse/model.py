@@ -1,36 +1,17 @@
 """What the stages of parsing hand to each other. Grammars know nothing of executors, executors nothing of tables."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from replay.grammar.model import Match
 from replay.sources.model import Identity, Line
 
 Value = str | int | float | bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """One text, taken by one production. `form` is the production, `record` the kind of thing it tells (its alias,
-    else the form), `fields` its terminals in lower case; an absent optional terminal is not there."""
-
-    family: str
-    form: str
-    record: str
-    fields: dict[str, str]
-
-
-class Executor(Protocol):
-    """Runs one family of a grammar over many texts. An executor is exchangeable: all give the same matches."""
-
-    def match(self, family: str, texts: Sequence[str]) -> list[Match | None]:
-        """Return for each text the match of the first production that takes the whole of it, or None."""
-        ...
-
-
 @dataclass(slots=True)
 class Segment:
-    """One message piece: a line (or a part of a torn or `\\r` line) with its header taken off.
+    r"""One message piece: a line (or a part of a torn or `\\r` line) with its header taken off.
 
     `header` is the form of the header ("" for a bare line), `head` its fields, `text` the payload,
     `match` what the payload families made of it. `writer_id` says who wrote it, `t` when (None: no stamp).
@@ -73,11 +54,13 @@ class Sink(Protocol):
 
 class Assembler(Protocol):
     """Turns the segments of one writer, in order, into rows; keeps the state of open blocks (a traceback, a recompile
-    message). One instance a writer and module. It sees every segment of its writer."""
+    message). One instance a writer and module. It sees every segment of its writer.
+    """
 
     def feed(self, segment: Segment) -> str | None:
         """Take the next segment. Return "continuation" if it belongs to a block that this assembler holds open,
-        "parsed" if it took a bare segment as meaningful, else None."""
+        "parsed" if it took a bare segment as meaningful, else None.
+        """
         ...
 
     def close(self) -> None:

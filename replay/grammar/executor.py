@@ -1,0 +1,94 @@
+"""The executor that needs nothing but Python: the patterns of a family, tried in order, compiled when first needed."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from replay.grammar.compile import load
+from replay.grammar.model import Family, Match, Production
+
+_KEY = 4
+"""Characters of a text that choose the productions worth trying."""
+_MAX_KEYS = 8192
+
+
+class _Candidate:
+    """A production with its pattern, compiled on first use."""
+
+    __slots__ = ("_match", "_search", "family", "groups", "needle", "production")
+
+    def __init__(self, family: str, production: Production) -> None:
+        self.family, self.production, self.needle = family, production, production.needle
+        self._match: Callable[[str], re.Match[str] | None] | None = None
+        self._search: Callable[[str, int], re.Match[str] | None] | None = None
+
+    def match(self, text: str) -> Match | None:
+        if self._match is None:
+            self._match = re.compile(self.production.pattern).fullmatch
+        found = self._match(text)
+        return self.result(found) if found else None
+
+    def search(self, text: str, start: int) -> re.Match[str] | None:
+        if self._search is None:
+            self._search = re.compile(self.production.pattern + r"\Z").search
+        return self._search(text, start)
+
+    def result(self, found: re.Match[str]) -> Match:
+        fields = {k: v for k, v in found.groupdict().items() if v is not None}
+        for name in [n for n in fields if "__" in n]:
+            fields.setdefault(name.split("__")[0], fields.pop(name))
+        return Match(self.family, self.production.form, self.production.record, fields)
+
+
+class _Dispatch:
+    """The candidates of one family by the first characters of a text."""
+
+    def __init__(self, family: Family) -> None:
+        self.all = [_Candidate(family.name, p) for p in family.productions]
+        self.by_key: dict[str, list[_Candidate]] = {}
+
+    def candidates(self, text: str) -> list[_Candidate]:
+        key = text[:_KEY]
+        found = self.by_key.get(key)
+        if found is None:
+            found = [c for c in self.all if _may_begin(c.production.prefix, key)]
+            if len(self.by_key) < _MAX_KEYS:
+                self.by_key[key] = found
+        return found
+
+
+def _may_begin(prefix: str, key: str) -> bool:
+    return prefix.startswith(key) if len(prefix) >= len(key) == _KEY else key.startswith(prefix)
+
+
+class ReExecutor:
+    """Implements `replay.grammar.model.Executor` with Python's `re`."""
+
+    def __init__(self) -> None:
+        self._families: dict[str, _Dispatch] = {}
+
+    def _family(self, name: str) -> _Dispatch:
+        if name not in self._families:
+            self._families[name] = _Dispatch(load(name))
+        return self._families[name]
+
+    def one(self, family: str, text: str) -> Match | None:
+        """Match one text; see Executor.match."""
+        for candidate in self._family(family).candidates(text):
+            if candidate.needle in text and (found := candidate.match(text)):
+                return found
+        return None
+
+    def match(self, family: str, texts: Sequence[str]) -> list[Match | None]:
+        """See Executor.match."""
+        return [self.one(family, text) for text in texts]
+
+    def find(self, family: str, text: str, start: int = 0) -> tuple[int, Match] | None:
+        """See Executor.find."""
+        best: tuple[int, Match] | None = None
+        for candidate in self._family(family).all:
+            if candidate.needle and candidate.needle not in text[start:]:
+                continue
+            found = candidate.search(text, start)
+            if found and (best is None or found.start() < best[0]):
+                best = (found.start(), candidate.result(found))
+        return best

@@ -1,0 +1,44 @@
+"""Stamps to seconds.
+
+No log has a year: it is the hint's, else the file's modification year, else the current year at the time of reading;
+a month later than the file's own is of the year before.
+"""
+
+import calendar
+import time
+from functools import lru_cache
+
+
+class Clock:
+    """Turns the stamps of one file into seconds since 1970, in the log's own local time."""
+
+    def __init__(self, year: int | None, mtime: float | None) -> None:
+        written = time.gmtime(mtime) if mtime is not None else time.gmtime()
+        self._month = written.tm_mon if year is None else 13
+        self._year = year if year is not None else written.tm_year
+
+    def month_day(self, digits: str, clock: str) -> float | None:
+        """Seconds of "1129" (also "321", unpadded) and "22:51:29.204000"; None if it is no date."""
+        month, day = int(digits[:-2]), int(digits[-2:])
+        year = self._year - (1 if month > self._month else 0)
+        return _seconds(year, month, day, clock)
+
+    def dated(self, date: str, clock: str) -> float | None:
+        """Seconds of "2026-11-29" and "22:51:29,204"; None if it is no date."""
+        year, month, day = (int(x) for x in date.replace("/", "-").split("-"))
+        return _seconds(year, month, day, clock)
+
+
+@lru_cache(maxsize=64)
+def _day(year: int, month: int, day: int) -> float | None:
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return None
+    return float(calendar.timegm((year, month, day, 0, 0, 0)))
+
+
+def _seconds(year: int, month: int, day: int, clock: str) -> float | None:
+    start = _day(year, month, day)
+    if start is None:
+        return None
+    hours, minutes, rest = clock.replace(",", ".").split(":")
+    return start + int(hours) * 3600 + int(minutes) * 60 + float(rest)

@@ -1,0 +1,27 @@
+"""Which payload families a message is tried against, by the world that its header names (and, for torch's own
+artifacts, by the marker in the header). Order is preference.
+"""
+
+BY_HEADER: dict[str, tuple[str, ...]] = {
+    "torch": ("compile", "cache", "launcher", "c10d"),
+    "c10": ("c10d", "gloo"),
+    "nccl": ("nccl_comm", "nccl_channel", "nccl_coll", "nccl_net", "nccl_env", "nccl_topo", "nccl_warn"),
+    "app": ("trainer", "python", "launcher", "gloo", "c10d"),
+    "": ("python", "launcher", "scheduler", "kernel", "gloo", "c10d", "nccl_bare", "trainer"),
+}
+
+BY_ARTIFACT: dict[str, tuple[str, ...]] = {
+    "recompiles": ("recompiles",),
+    "recompiles_verbose": ("recompiles",),
+    "graph_breaks": ("graph_breaks",),
+    "guards": ("guard_tree",),
+    "cudagraphs": ("cudagraphs",),
+    "perf_hints": ("cudagraphs", "compile"),
+}
+
+
+def families(header: str, artifact: str | None) -> tuple[str, ...]:
+    """Families for a message with this header and marker."""
+    if artifact is not None:
+        return BY_ARTIFACT.get(artifact, ())
+    return BY_HEADER.get(header, ())

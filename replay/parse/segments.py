@@ -1,0 +1,126 @@
+r"""From lines to segments: find the header, wherever in the line it stands.
+
+One physical line can hold several messages: a progress bar redrawn with `\r`, a log line glued behind a bar, the head
+of one process's line with another's behind it. Each becomes a segment; together they are the whole line.
+"""
+
+from collections.abc import Iterator
+
+from replay.grammar.executor import ReExecutor
+from replay.grammar.model import Match
+from replay.parse.clock import Clock
+from replay.parse.model import Segment
+from replay.sources.model import Identity, Line
+
+_GLUED = (" NCCL INFO ", " NCCL WARN ", " NCCL ATTN ", "]:[", "][", ":[")
+"""Literals without which no second header can stand inside a line."""
+
+
+class Segmenter:
+    """Splits the lines of one file. Keeps the host names seen, to tell a host from the torn word before it."""
+
+    def __init__(self, executor: ReExecutor, clock: Clock) -> None:
+        self._executor, self._clock = executor, clock
+        self._hosts: set[str] = set()
+
+    def split(self, line: Line) -> Iterator[Segment]:
+        """Give the segments of a line, in order; at least one."""
+        text = line.text
+        if "\r" in text:
+            column = 0
+            for piece in text.split("\r"):
+                if piece.strip():
+                    yield from self._piece(line, piece, column)
+                column += len(piece) + 1
+            if not text.strip():
+                yield self._bare(line, "", 0)
+            return
+        yield from self._piece(line, text, 0)
+
+    def _piece(self, line: Line, text: str, column: int) -> Iterator[Segment]:
+        match = self._executor.one("headers", text)
+        if match is None:
+            found = self._glued(text, 0)
+            if found is None:
+                yield self._app(line, text, column)
+                return
+            start, match = self._real_start(text, *found)
+            if start:
+                yield self._app(line, text[:start], column, torn=True)
+            text, column = text[start:], column + start
+        body = match.fields.get("text", "")
+        if body and (found := self._glued(body, 1)):
+            cut, _ = self._real_start(body, *found)
+            at = len(text) - len(body) + cut
+            yield self._headed(line, match, body[:cut], column, torn=True)
+            yield from self._piece(line, text[at:], column + at)
+            return
+        yield self._headed(line, match, body, column)
+
+    def _glued(self, text: str, start: int) -> tuple[int, Match] | None:
+        if not any(mark in text for mark in _GLUED):
+            return None
+        return self._executor.find("headers", text, start)
+
+    def _real_start(self, text: str, start: int, match: Match) -> tuple[int, Match]:
+        host = match.fields.get("nccl_host")
+        if host and host not in self._hosts:
+            for known in self._hosts:
+                if host.endswith(known):
+                    start = text.index(host, start) + len(host) - len(known)
+                    again = self._executor.one("headers", text[start:])
+                    return (start, again) if again else (start, match)
+        return start, match
+
+    def _bare(self, line: Line, text: str, column: int, torn: bool = False) -> Segment:
+        return Segment(line, "", {}, text, line.identity, line.t, column=column, torn=torn)
+
+    def _app(self, line: Line, text: str, column: int, torn: bool = False) -> Segment:
+        match = self._executor.one("app_headers", text) if not torn else None
+        if match is None:
+            return self._bare(line, text, column, torn)
+        head = match.fields
+        rank = int(head["rank"]) if "rank" in head else None
+        identity = _refine(line.identity, rank=rank)
+        return Segment(line, "app", head, head.get("text", ""), identity, self._stamp(head, line.t), column=column)
+
+    def _headed(self, line: Line, match: Match, body: str, column: int, torn: bool = False) -> Segment:
+        head, identity = match.fields, line.identity
+        if match.record == "nccl":
+            host = head["nccl_host"]
+            if not torn and column == 0:
+                self._hosts.add(host)
+            device = int(head["dev"]) if "dev" in head else None
+            identity = _refine(identity, host=host, pid=int(head["pid"]), device=device)
+        elif match.form == "torch_glog" and len(head["id"]) < 12:
+            identity = _refine(identity, pid=int(head["id"]))
+        header = "c10" if head.get("path", "").endswith((".cpp", ".cc", ".hpp", ".h")) else match.record
+        return Segment(line, header, head, body, identity, self._stamp(head, line.t), column=column, torn=torn)
+
+    def _stamp(self, head: dict[str, str], otherwise: float | None) -> float | None:
+        clock = head.get("clock") or head.get("clock_whole")
+        if clock is None:
+            return otherwise
+        if "date" in head:
+            return self._clock.dated(head["date"], clock)
+        digits = head.get("mmdd") or head.get("mdd")
+        return self._clock.month_day(digits, clock) if digits else otherwise
+
+
+def _refine(
+    identity: Identity,
+    rank: int | None = None,
+    host: str | None = None,
+    pid: int | None = None,
+    device: int | None = None,
+) -> Identity:
+    """The same identity with what the header adds; the wrapper's rank wins over the message's own."""
+    return Identity(
+        rank=identity.rank if identity.rank is not None else rank,
+        local_rank=identity.local_rank,
+        host=host or identity.host,
+        pid=pid if pid is not None else identity.pid,
+        device=device,
+        label=identity.label,
+        stream=identity.stream,
+    )
