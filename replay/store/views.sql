@@ -1,0 +1,77 @@
+-- Views and macros of the run database. The text behind AS documents each (docs/schema.md).
+
+CREATE MACRO ranks_text(ranks) AS -- ranks in short form: [0,1,2,3,4,5,6,8] gives '0-6,8'; '' for no rank
+(
+    SELECT coalesce(string_agg(CASE WHEN first = last THEN first::VARCHAR ELSE first || '-' || last END, ',' ORDER BY first), '')
+    FROM (
+        SELECT min(rank) AS first, max(rank) AS last
+        FROM (
+            SELECT rank, rank - row_number() OVER (ORDER BY rank) AS island
+            FROM (SELECT DISTINCT unnest(ranks) AS rank)
+            WHERE rank IS NOT NULL
+        )
+        GROUP BY island
+    )
+);
+
+CREATE MACRO busbw(op, bytes, nranks, seconds) AS -- bus bandwidth of an operation [GB/s], by the factors of nccl-tests
+(
+    CASE WHEN seconds > 0 AND nranks > 0 THEN bytes / 1e9 / seconds * CASE
+        WHEN op = 'allreduce' THEN 2.0 * (nranks - 1) / nranks
+        WHEN op IN ('allgather', 'reducescatter', 'alltoall', 'gather', 'scatter') THEN (nranks - 1.0) / nranks
+        ELSE 1.0
+    END END
+);
+
+CREATE VIEW recompiles AS -- one row per recompile of the user's code, with the newest guard failure that caused it
+SELECT
+    c.run_id, c.rank, c.host, c.t_lo, c.end_hi, c.duration_s, c.compile_id, c.frame, c.nth, c.fn, c.fn_file, c.fn_line,
+    coalesce(g.user_file, c.user_file) AS user_file, coalesce(g.user_line, c.user_line) AS user_line,
+    g.kind, g.source, g.dim, g.expected, g.actual, g.reason, g.cause, c.status,
+    c.file_id, f.path, coalesce(g.line_no, c.line_no) AS line_no
+FROM compiles AS c
+LEFT JOIN guard_failures AS g
+    ON g.writer_id = c.writer_id AND g.nth = 0
+    AND (g.compile_id = c.compile_id OR (g.compile_id IS NULL AND c.compile_id IS NULL AND g.line_no = c.line_no))
+LEFT JOIN files AS f ON f.file_id = c.file_id
+WHERE c.is_recompile AND NOT coalesce(c.is_framework, FALSE)
+ORDER BY c.run_id, c.t_lo NULLS LAST, c.rank, c.file_id, c.line_no;
+
+CREATE VIEW first_errors AS -- one row per rank: the first event of severity error
+SELECT DISTINCT ON (e.run_id, e.rank)
+    e.run_id, e.rank, e.host, e.t_lo, e.kind, e.summary, e.file_id, f.path, e.line_no
+FROM events AS e
+LEFT JOIN files AS f ON f.file_id = e.file_id
+WHERE e.severity = 'error'
+ORDER BY e.run_id, e.rank, e.seq;
+
+CREATE VIEW env_diff AS -- one row per variable and value where ranks of one run do not agree
+WITH told AS (
+    SELECT DISTINCT run_id, name, value, rank FROM env WHERE rank IS NOT NULL
+), differing AS (
+    SELECT run_id, name FROM told GROUP BY ALL HAVING count(DISTINCT value) > 1
+)
+SELECT told.run_id, told.name, told.value, list(told.rank ORDER BY told.rank) AS ranks
+FROM told
+JOIN differing USING (run_id, name)
+GROUP BY told.run_id, told.name, told.value
+ORDER BY told.run_id, told.name, count(*) DESC, told.value;
+
+CREATE VIEW cache_rate AS -- one row per run, rank and compile cache: how often it was hit
+SELECT
+    run_id, rank, cache,
+    count(*) FILTER (event = 'hit') AS hits,
+    count(*) FILTER (event = 'miss') AS misses,
+    count(*) FILTER (event = 'bypass') AS bypasses,
+    count(*) FILTER (event = 'hit') / nullif(count(*) FILTER (event IN ('hit', 'miss', 'bypass')), 0) AS hit_rate
+FROM cache_events
+GROUP BY run_id, rank, cache
+ORDER BY run_id, rank, cache;
+
+CREATE VIEW oom AS -- one row per line that says that memory ran out
+SELECT
+    m.run_id, m.rank, m.host, m.t_lo, m.kind, m.requested_mb, m.total_mb, m.free_mb, m.used_mb, m.step, m.text, m.file_id, f.path, m.line_no
+FROM memory AS m
+LEFT JOIN files AS f ON f.file_id = m.file_id
+WHERE m.kind IN ('cuda-oom', 'host-oom', 'alloc-failed')
+ORDER BY m.run_id, m.t_lo NULLS LAST, m.rank, m.file_id, m.line_no;
