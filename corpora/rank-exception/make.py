@@ -1,0 +1,9 @@
+"""Four ranks with @record, so that torchrun keeps an error.json. Rank 2's loader raises; its peers lose it or are stopped."""
+
+from pathlib import Path
+
+from launch import torchrun
+
+
+def run(work: Path) -> None:
+    torchrun(work, ["--nproc-per-node", "4", "--log-dir", "logs", "--redirects", "3"], ["train.py"], {}, seconds=120)
