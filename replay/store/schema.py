@@ -1,17 +1,15 @@
 """The run database's schema, read from schema.sql: the one place where tables, columns and their meaning are written.
 
-Everything that needs to know the tables (the writer, the documentation, the rules) asks here, so that the SQL file stays
-the contract and no list of columns is kept twice.
+Everything that needs to know the tables (the writer, the documentation, the rules) asks here, so that the SQL file
+stays the contract and no list of columns is kept twice.
 """
 
 import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+from duckdb import DuckDBPyConnection
 
 SCHEMA_VERSION = 1
 """Raised whenever schema.sql changes so that an older database cannot be used any more."""
@@ -114,7 +112,7 @@ def base_tables() -> tuple[Table, ...]:
     return tuple(t for t in tables().values() if t.section in ("input", "event") and t.name != "meta")
 
 
-def create(con: "DuckDBPyConnection") -> None:
+def create(con: DuckDBPyConnection) -> None:
     """Make all tables, macros and views in an empty database."""
     con.execute(";\n".join(table.ddl for table in tables().values()))
     con.execute((HERE / "views.sql").read_text())

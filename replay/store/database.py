@@ -1,0 +1,216 @@
+"""The database file: where it lies, how it comes to be, and how it is opened.
+
+A database is built beside its place and renamed, so a reader never sees half of one and a killed ingest leaves the old
+one. After that nobody writes to it: a DuckDB writer would lock out every other reader, and logs are evidence.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+from duckdb import DuckDBPyConnection
+
+from replay.errors import InputError
+from replay.store import schema
+
+STORAGE_VERSION = "v1.0.0"
+"""DuckDB's file format: the oldest that it can write, so that any client opens it."""
+
+SCRATCH = ".building-"
+ALIAS = "run"
+
+
+def cache_dir() -> Path:
+    """Return the folder of the databases; it may not exist yet."""
+    if named := os.environ.get("REPLAY_CACHE_DIR"):
+        return Path(named).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "replay"
+
+
+@contextmanager
+def building(path: Path) -> Iterator[DuckDBPyConnection]:
+    """Give an empty database with all tables to fill; put it at `path` if the block ends without an error.
+
+    Raises InputError if the place cannot be written.
+    """
+    scratch = _scratch(path)
+    try:
+        made = scratch / "run.duckdb"
+        con = _connect(made, f"STORAGE_VERSION '{STORAGE_VERSION}'")
+        try:
+            con.execute("BEGIN")
+            schema.create(con)
+            con.execute("COMMIT")
+            yield con
+        finally:
+            con.close()
+        _publish(made, path)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def rebuilding(path: Path) -> Iterator[DuckDBPyConnection]:
+    """Give a writable copy of the database at `path`; it takes its place if the block ends without an error."""
+    scratch = _scratch(path)
+    try:
+        made = scratch / "run.duckdb"
+        shutil.copyfile(path, made)
+        con = _connect(made, "READ_WRITE")
+        try:
+            yield con
+        finally:
+            con.close()
+        _publish(made, path)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def open_database(path: Path) -> DuckDBPyConnection:
+    """Open a finished database to read: no file but it can be reached, and no setting changed.
+
+    The file is attached to a connection of its own, because DuckDB would hand out the old content of a path that was
+    opened before in this process and replaced since.
+
+    Raises InputError if the file is none of ours, is damaged, or was made with another schema.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such database")
+    try:
+        con = _connect(path, "READ_ONLY")
+    except duckdb.Error as error:
+        raise InputError(f"{path}: not a run database ({_first_line(error)})") from error
+    try:
+        version = meta(con).get("schema", "none")
+    except duckdb.Error as error:
+        con.close()
+        raise InputError(f"{path}: a DuckDB database, but not one that replay made") from error
+    if version != str(schema.SCHEMA_VERSION):
+        con.close()
+        raise InputError(
+            f"{path}: made by another version of replay (schema {version}, this one reads {schema.SCHEMA_VERSION}); "
+            "read the logs again"
+        )
+    con.execute("SET enable_external_access = false")
+    con.execute("SET lock_configuration = true")
+    return con
+
+
+def cursor(con: DuckDBPyConnection) -> DuckDBPyConnection:
+    """Return a second cursor on an opened database, for another thread."""
+    second = con.cursor()
+    second.execute(f"USE {ALIAS}")
+    return second
+
+
+def meta(con: DuckDBPyConnection) -> dict[str, str]:
+    """Return the properties of a database (name -> value); names that occur often are left out."""
+    rows = con.execute("SELECT name, any_value(value) FROM meta GROUP BY name HAVING count(*) = 1").fetchall()
+    return dict(rows)
+
+
+def write_meta(con: DuckDBPyConnection, values: dict[str, str]) -> None:
+    """Replace properties of a database that is being built."""
+    for name, value in values.items():
+        con.execute("DELETE FROM meta WHERE name = ?", [name])
+        con.execute("INSERT INTO meta VALUES (?, ?)", [name, value])
+
+
+def keep_copy(con: DuckDBPyConnection, path: Path) -> None:
+    """Put a copy of the database that is being built at `path`, as it is now."""
+    con.execute("CHECKPOINT")
+    scratch = _scratch(path)
+    try:
+        shutil.copyfile(_file_of(con), scratch / "run.duckdb")
+        _publish(scratch / "run.duckdb", path)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def remember(database: Path, logs: list[str]) -> None:
+    """Note which database was used last, for `@`. A cache that cannot be written is no reason to fail."""
+    note = {"database": str(database), "logs": logs}
+    try:
+        folder = cache_dir()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=folder, prefix=SCRATCH)
+        with os.fdopen(handle, "w") as file:
+            json.dump(note, file)
+        os.replace(name, folder / "last.json")
+    except OSError:
+        return
+
+
+def last_used() -> tuple[Path, list[str]]:
+    """Return the database that was used last and the logs it was made from.
+
+    Raises InputError if there is none.
+    """
+    try:
+        note = json.loads((cache_dir() / "last.json").read_text())
+        return Path(note["database"]), list(note["logs"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError("@: no run was looked at before; name the logs") from error
+
+
+def is_database(path: Path) -> bool:
+    """Tell whether a file is a DuckDB database, by its content."""
+    try:
+        with path.open("rb") as file:
+            return file.read(12)[8:] == b"DUCK"
+    except OSError:
+        return False
+
+
+def _connect(path: Path, options: str) -> DuckDBPyConnection:
+    con = duckdb.connect(
+        config={
+            "temp_directory": f"{path}.tmp",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+        }
+    )
+    place = str(path).replace("'", "''")
+    try:
+        con.execute(f"ATTACH '{place}' AS {ALIAS} (TYPE duckdb, {options})")
+        con.execute(f"USE {ALIAS}")
+    except duckdb.Error:
+        con.close()
+        raise
+    return con
+
+
+def _file_of(con: DuckDBPyConnection) -> Path:
+    row = con.execute("SELECT path FROM duckdb_databases() WHERE database_name = ?", [ALIAS]).fetchone()
+    assert row is not None, "the connection was made by _connect"
+    return Path(row[0])
+
+
+def _scratch(path: Path) -> Path:
+    """Make a private folder beside `path`: nobody else may read what is built in it."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(dir=path.parent, prefix=SCRATCH))
+    except OSError as error:
+        raise InputError(
+            f"{path.parent}: cannot be written ({error.strerror}); name a database with --db or a folder in "
+            "REPLAY_CACHE_DIR"
+        ) from error
+
+
+def _publish(made: Path, path: Path) -> None:
+    try:
+        made.chmod(0o600)
+        os.replace(made, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
