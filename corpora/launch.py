@@ -10,23 +10,23 @@ from contextlib import suppress
 from pathlib import Path
 
 
-def torchrun(work: Path, options: Sequence[str], train: Sequence[str], env: Mapping[str, str], seconds: float) -> int:
+def torchrun(
+    work: Path, options: Sequence[str], train: Sequence[str], env: Mapping[str, str], *, seconds: float
+) -> int:
     """Run `torchrun OPTIONS TRAIN` in `work`; what the launcher itself prints goes to logs/console.log."""
     command = [sys.executable, "-m", "torch.distributed.run", "--master-addr", "127.0.0.1"]
     command += ["--master-port", str(free_port()), *options, *train]
     return wait([start(work, command, env, work / "logs" / "console.log")], seconds)[0]
 
 
-def one_file_per_rank(
-    work: Path, ranks: int, name: str, train: Sequence[str], env: Mapping[str, str], seconds: float
-) -> list[int]:
+def one_file_per_rank(work: Path, ranks: int, name: str, train: Sequence[str], *, seconds: float) -> list[int]:
     """Start the ranks as a shell loop would, stdout and stderr of each in logs/NAME with {rank} filled in."""
     group = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     running = [
         start(
             work,
             [sys.executable, *train],
-            {**env, **group, "RANK": str(rank), "LOCAL_RANK": str(rank)},
+            {**group, "RANK": str(rank), "LOCAL_RANK": str(rank)},
             work / "logs" / name.format(rank=rank),
         )
         for rank in range(ranks)

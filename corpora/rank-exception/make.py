@@ -1,4 +1,4 @@
-"""Four ranks with @record, so that torchrun keeps an error.json. Rank 2's loader raises; its peers lose it or are stopped."""
+"""Four ranks with @record, so that torchrun keeps an error.json. Rank 2's loader raises, its peers lose it."""
 
 from pathlib import Path
 

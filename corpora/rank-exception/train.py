@@ -1,4 +1,4 @@
-"""Classifies animals. One shard names a species that the table of classes lacks, and its loader's worker fails on it."""
+"""Classifies animals. One shard names a species that the table of classes lacks; its loader fails on it."""
 
 import time
 

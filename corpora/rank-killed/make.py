@@ -1,4 +1,4 @@
-"""Three ranks on one console without any prefix of the launcher. Rank 1 gets a SIGKILL; its peers lose the connection."""
+"""Three ranks on one console without a launcher's prefix. Rank 1 gets a SIGKILL; its peers lose the connection."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The run of recompile-one-rank with shards sorted by length: two ranks recompile together, and nobody waits for one."""
+"""The run of recompile-one-rank with shards sorted by length: two ranks recompile together, nobody waits."""
 
 from pathlib import Path
 

@@ -6,4 +6,4 @@ from launch import one_file_per_rank
 
 
 def run(work: Path) -> None:
-    one_file_per_rank(work, 3, "worker-{rank}.out", ["train.py"], {}, seconds=60)
+    one_file_per_rank(work, 3, "worker-{rank}.out", ["train.py"], seconds=60)

@@ -36,15 +36,11 @@ def read(rank: int) -> Iterator[Tensor]:
 def main() -> None:
     dist.init_process_group("gloo")
     rank = dist.get_rank()
-    model = DistributedDataParallel(
-        nn.Sequential(nn.Conv1d(1, 8, 9, padding=4), nn.ReLU(), nn.Conv1d(8, 1, 9, padding=4))
-    )
+    denoise = nn.Sequential(nn.Conv1d(1, 8, 9, padding=4), nn.ReLU(), nn.Conv1d(8, 1, 9, padding=4))
+    model = DistributedDataParallel(denoise)
     optimizer = torch.optim.Adam(model.parameters())
     batch_time, data_time = Meter(), Meter()
-    print(
-        f"{time.strftime('%Y-%m-%d %H:%M:%S')} rank {rank} of {dist.get_world_size()} reads /data/shard-{rank}",
-        flush=True,
-    )
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} rank {rank} of {dist.get_world_size()} starts", flush=True)
     began = time.perf_counter()
     for i, clean in enumerate(read(rank)):
         data_time.update(time.perf_counter() - began)
