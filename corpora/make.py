@@ -1,7 +1,8 @@
 """Make the corpora anew: python corpora/make.py [NAME ...]   (needs torch; a C++ compiler for `inductor` runs)
 
 A corpus is a folder with `train.py` (the trainer with its fault; TRAINER_OF in make.py names that of another
-corpus), `make.py` (how it is started), `logs/` (what the run left, byte for byte) and `truth.json` (what was wrong): README.md.
+corpus), `make.py` (how it is started), `logs/` (what the run left, byte for byte) and `truth.json` (what was wrong).
+corpora/README.md lists them.
 """
 
 import argparse
