@@ -25,7 +25,7 @@ class Clock:
 
     def dated(self, date: str, clock: str) -> float | None:
         """Seconds of "2026-11-29" and "22:51:29,204"; None if it is no date."""
-        year, month, day = (int(x) for x in date.replace("/", "-").split("-"))
+        year, month, day = (int(x) for x in date.replace("/", "-").replace(".", "-").split("-"))
         return _seconds(year, month, day, clock)
 
 

@@ -77,12 +77,20 @@ class Segmenter:
 
     def _app(self, line: Line, text: str, column: int, torn: bool = False) -> Segment:
         match = self._executor.one("app_headers", text) if not torn else None
-        if match is None:
+        if match is None and ("rank" not in text or line.identity.rank is not None):
             return self._bare(line, text, column, torn)
-        head = match.fields
-        rank = int(head["rank"]) if "rank" in head else None
-        identity = _refine(line.identity, rank=rank)
-        return Segment(line, "app", head, head.get("text", ""), identity, self._stamp(head, line.t), column=column)
+        head = match.fields if match else {}
+        body = head.get("text", "") if match else text
+        said = head if "rank" in head or line.identity.rank is not None else self._said(body)
+        identity = _refine(line.identity, rank=int(said["rank"]) if "rank" in said else None)
+        if match is None:
+            return Segment(line, "", {}, text, identity, line.t, column=column, torn=torn)
+        return Segment(line, "app", head, body, identity, self._stamp(head, line.t), column=column)
+
+    def _said(self, body: str) -> dict[str, str]:
+        """The fields of a record that names its writer's rank among its own figures."""
+        match = self._executor.one("rank_field", body)
+        return match.fields if match else {}
 
     def _headed(self, line: Line, match: Match, body: str, column: int, torn: bool = False) -> Segment:
         head, identity = match.fields, line.identity
@@ -94,7 +102,7 @@ class Segmenter:
             identity = _refine(identity, host=host, pid=int(head["pid"]), device=device)
         elif match.form == "torch_glog" and len(head["id"]) < 12:
             identity = _refine(identity, pid=int(head["id"]))
-        header = "c10" if head.get("path", "").endswith((".cpp", ".cc", ".hpp", ".h")) else match.record
+        header = _world(match.record, head.get("path", ""))
         return Segment(line, header, head, body, identity, self._stamp(head, line.t), column=column, torn=torn)
 
     def _stamp(self, head: dict[str, str], otherwise: float | None) -> float | None:
@@ -103,8 +111,21 @@ class Segmenter:
             return otherwise
         if "date" in head:
             return self._clock.dated(head["date"], clock)
+        if "year" in head:
+            return self._clock.dated(f"{head['year']}-{head['month']}-{head['day']}", clock)
+        if "month" in head:
+            return self._clock.month_day(f"{head['month']}{head['day']:0>2}", clock)
         digits = head.get("mmdd") or head.get("mdd")
         return self._clock.month_day(digits, clock) if digits else otherwise
+
+
+def _world(record: str, path: str) -> str:
+    """Which world wrote a line whose header names this source file: absl and glog print as torch does."""
+    if path.endswith((".cpp", ".cc", ".hpp", ".h")):
+        return "c10"
+    if record == "torch" and path.endswith(".py") and "torch/" not in path:
+        return "app"
+    return record
 
 
 def _refine(
