@@ -45,12 +45,13 @@ def main() -> None:
     """Make the corpora that the command line names, all of them if it names none."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(names())}")
-    wanted = parser.parse_args().names or names()
-    unknown = sorted(set(wanted) - set(names()))
+    parser.add_argument("--into", type=Path, default=HERE, metavar="FOLDER", help="logs go to FOLDER/NAME/logs")
+    args = parser.parse_args()
+    unknown = sorted(set(args.names) - set(names()))
     if unknown:
         parser.error(f"no corpus {', '.join(unknown)}; there are {', '.join(names())}")
-    for name in wanted:
-        print(f"{name}: {make(name, HERE / name / 'logs'):,} bytes", file=sys.stderr)
+    for name in args.names or names():
+        print(f"{name}: {make(name, args.into / name / 'logs'):,} bytes", file=sys.stderr)
 
 
 if __name__ == "__main__":
