@@ -1,7 +1,7 @@
 """The executor that needs nothing but Python: the patterns of a family, tried in order, compiled when first needed."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from replay.grammar.compile import load
 from replay.grammar.model import Family, Match, Production
@@ -14,12 +14,13 @@ _MAX_KEYS = 8192
 class _Candidate:
     """A production with its pattern, compiled on first use."""
 
-    __slots__ = ("_match", "_search", "family", "groups", "needle", "production")
+    __slots__ = ("_match", "_scan", "_search", "family", "groups", "needle", "production")
 
     def __init__(self, family: str, production: Production) -> None:
         self.family, self.production, self.needle = family, production, production.needle
         self._match: Callable[[str], re.Match[str] | None] | None = None
         self._search: Callable[[str, int], re.Match[str] | None] | None = None
+        self._scan: Callable[[str], Iterator[re.Match[str]]] | None = None
 
     def match(self, text: str) -> Match | None:
         if self._match is None:
@@ -32,11 +33,21 @@ class _Candidate:
             self._search = re.compile(self.production.pattern + r"\Z").search
         return self._search(text, start)
 
+    def scan(self, text: str) -> Iterator[re.Match[str]]:
+        if self._scan is None:
+            self._scan = re.compile(self.production.pattern).finditer
+        return self._scan(text)
+
     def result(self, found: re.Match[str]) -> Match:
-        fields = {k: v for k, v in found.groupdict().items() if v is not None}
-        for name in [n for n in fields if "__" in n]:
-            fields.setdefault(name.split("__")[0], fields.pop(name))
-        return Match(self.family, self.production.form, self.production.record, fields)
+        return Match(self.family, self.production.form, self.production.record, _fields(found))
+
+
+def _fields(found: re.Match[str]) -> dict[str, str]:
+    """The groups of a match; of a terminal that stands in several places, the first that took something."""
+    fields = {k: v for k, v in found.groupdict().items() if v is not None}
+    for name in [n for n in fields if "__" in n]:
+        fields.setdefault(name.split("__")[0], fields.pop(name))
+    return fields
 
 
 class _Dispatch:
@@ -81,6 +92,13 @@ class ReExecutor:
     def match(self, family: str, texts: Sequence[str]) -> list[Match | None]:
         """See Executor.match."""
         return [self.one(family, text) for text in texts]
+
+    def scan(self, family: str, text: str) -> list[tuple[int, int, dict[str, str]]]:
+        """Return start, end and fields of everything in a text that the family's only production takes, left to right."""
+        candidates = self._family(family).all
+        if len(candidates) != 1:
+            raise ValueError(f"{family} has {len(candidates)} productions; only a family of one is scanned")
+        return [(found.start(), found.end(), _fields(found)) for found in candidates[0].scan(text)]
 
     def find(self, family: str, text: str, start: int = 0) -> tuple[int, Match] | None:
         """See Executor.find."""
