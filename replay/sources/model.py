@@ -31,6 +31,33 @@ class Identity:
     device: int | None = None
     label: str | None = None
     stream: str | None = None
+    rank_guess: int | None = None
+    """Number in a label or a file's name that may be the rank; to be used only if nothing better is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voted:
+    """A wrapper form that the lines of a file voted for. `width`: characters of its number or name with padding (None:
+    any); `stems`: its names with the numbers replaced by `#` (empty: any)."""
+
+    form: str
+    width: int | None = None
+    stems: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapping:
+    """What launchers put before the lines of one file, as far as it is not plain from each line."""
+
+    voted: tuple[Voted, ...] = ()
+    task_is_rank: bool = True
+    """The launcher's number of a task is the global rank; false where one task holds several ranks."""
+    outer_rank_is_local: bool = False
+    """Of two `[rankN]:` the outer counts on one node (torchrun --role rank --tee)."""
+    label_is_rank: bool = False
+    """The number at the end of a label may be the rank."""
+    colours: bool = False
+    """Colour codes lost their ESC."""
 
 
 @dataclass(slots=True)
@@ -50,6 +77,8 @@ class SourceFile:
     wrapper: str = ""
     mtime: float | None = None
     duplicate_of: int | None = None
+    wrapping: Wrapping | None = None
+    """How its lines are peeled; None: not looked at yet."""
 
 
 @dataclass(frozen=True, slots=True)

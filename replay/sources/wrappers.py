@@ -1,0 +1,226 @@
+"""Takes off what launchers and collectors put before lines, layer by layer, and keeps what it tells about the writer.
+
+The forms are productions of grammars/wrappers.lark. Those called certain come off any line; which of the voted ones
+apply to a file is in its Wrapping (replay.sources.vote decides it from a sample). Only a line that still begins like a
+wrapper is looked at again, so that an unwrapped line costs one failing match.
+"""
+
+import re
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
+
+from replay.grammar.compile import load
+from replay.grammar.model import Production
+from replay.sources import records
+from replay.sources.escapes import strip_colours, strip_escapes
+from replay.sources.model import Hints, Identity, Voted, Wrapping
+from replay.sources.stamps import Stamps
+
+_MAX_LAYERS = 8
+_FIELDS = ("rank", "local_rank", "task", "host", "pid", "stream", "label")
+"""Fields that tell who wrote the line; all terminals called LABEL_* are labels."""
+_MAX_WRITERS = 4096
+_NUMBER = re.compile("[0-9]+")
+_NAMED_GROUP = re.compile(r"\(\?P<[a-z_0-9]+>")
+
+
+def stem(name: str) -> str:
+    """A name without its numbers: the hosts of one machine room share it."""
+    return _NUMBER.sub("#", name)
+
+
+def last_number(name: str) -> int | None:
+    """The number that a name ends with, if it is small enough for a rank."""
+    digits = name[len(name.rstrip("0123456789")) :]
+    return int(digits) if 0 < len(digits) < 6 else None
+
+
+class Form:
+    """One production, compiled. `claims`: for each of _FIELDS that it has, the name of the group."""
+
+    __slots__ = ("claims", "match", "name", "pattern", "prefix", "stamp")
+
+    def __init__(self, production: Production) -> None:
+        self.name, self.prefix, self.pattern = production.form, production.prefix, production.pattern
+        compiled = re.compile(production.pattern, re.DOTALL)
+        self.match = compiled.fullmatch
+        groups = compiled.groupindex
+        self.claims = {g.split("_")[0] if g.startswith("label") else g: g for g in groups}
+        self.claims = {field: self.claims[field] for field in _FIELDS if field in self.claims}
+        self.stamp = "" if "clock" not in groups else "zone" if "zone" in groups else "month"
+
+    def read(self, found: re.Match[str]) -> dict[str, str]:
+        """What the match says about the writer."""
+        return {field: value for field, group in self.claims.items() if (value := found[group]) is not None}
+
+
+@cache
+def forms(record: str) -> tuple[Form, ...]:
+    """The forms of grammars/wrappers.lark that are "certain" or "voted"."""
+    return tuple(Form(p) for p in load("wrappers").productions if p.record == record)
+
+
+@cache
+def _guard(voted: tuple[str, ...]) -> re.Pattern[str]:
+    """One pattern that says whether any form may begin the line."""
+    chosen = [f for f in (*forms("certain"), *forms("voted")) if f in forms("certain") or f.name in voted]
+    return re.compile("|".join(f"(?:{_NAMED_GROUP.sub('(?:', f.pattern)})" for f in chosen) + r"|\{", re.DOTALL)
+
+
+class Peeled(NamedTuple):
+    """A line without its wrappers. `partial`: the container engine said that it goes on in its next record."""
+
+    text: str
+    identity: Identity
+    t: float | None
+    partial: bool = False
+
+
+class _Writer:
+    """What the layers peeled so far tell; `next` leads on by what the next layer says."""
+
+    __slots__ = ("identity", "next", "ranks", "rank_said")
+
+    def __init__(self, identity: Identity, ranks: int, rank_said: bool) -> None:
+        self.identity, self.ranks, self.rank_said = identity, ranks, rank_said
+        self.next: dict[tuple[str, ...], _Writer] = {}
+
+
+class Peeler:
+    """Peels the lines of one file. `identity` is what the file's path says of the writer."""
+
+    def __init__(self, wrapping: Wrapping, identity: Identity, hints: Hints, mtime: float | None = None) -> None:
+        self._wrapping, self._root = wrapping, _Writer(identity, 0, rank_said=False)
+        self._stamps = Stamps(hints.tz, hints.year, mtime)
+        self._voted = {v.form: v for v in wrapping.voted}
+        self._forms = [f for f in (*forms("voted"), *forms("certain")) if f.name in self._voted or f in forms("certain")]
+        self._by_first: dict[str, list[Form]] = {}
+        self._begins = _guard(tuple(sorted(self._voted))).match
+        self._colours = wrapping.colours
+        self._writers = 0
+
+    def peel(self, text: str, layers: list[str] | None = None) -> Peeled:
+        """Peel one line (without its newline). The names of the layers are appended to `layers`, outermost first."""
+        text = self._clean(text)
+        if self._begins(text) is None:
+            return Peeled(text, self._root.identity, None)
+        writer, t, partial = self._root, None, False
+        used: list[str] = layers if layers is not None else []
+        start = len(used)
+        for _ in range(_MAX_LAYERS):
+            step = self._record(text, writer) if text[:1] == "{" else self._layer(text, writer, used[start:])
+            if step is None:
+                break
+            text, writer, name, stamp, more = step
+            used.append(name)
+            t = t if t is not None else stamp
+            partial = partial or more
+            if not text or self._begins(text) is None:
+                break
+        return Peeled(text, writer.identity, t, partial)
+
+    def _clean(self, text: str) -> str:
+        if "\x1b" in text:
+            text = strip_escapes(text)
+        if self._colours and "[" in text:
+            text = strip_colours(text)
+        return text.removesuffix("\r").removeprefix("\ufeff")
+
+    def _layer(self, text: str, writer: _Writer, used: list[str]) -> "tuple[str, _Writer, str, float | None, bool] | None":
+        first = text[0]
+        candidates = self._by_first.get(first)
+        if candidates is None:
+            candidates = [f for f in self._forms if not f.prefix or f.prefix[0] == first]
+            self._by_first[first] = candidates
+        for form in candidates:
+            found = form.match(text)
+            if found is None:
+                continue
+            said = form.read(found)
+            voted = self._voted.get(form.name)
+            if voted is not None and (form.name in used or not fits(voted, found, said)):
+                continue
+            rest = found["text"] or ""
+            more = form.name == "cri" and found["flag"] == "P"
+            return rest, self._after(writer, said), form.name, self._stamp(form, found), more
+        return None
+
+    def _stamp(self, form: Form, found: re.Match[str]) -> float | None:
+        if form.stamp == "zone":
+            return self._stamps.zoned(found["date"], found["clock"], found["zone"])
+        if form.stamp == "month" and found["clock"]:
+            year = found["year"] if "year" in found.re.groupindex else None
+            return self._stamps.dated(year, found["month"], found["day"], found["clock"])
+        return None
+
+    def _record(self, text: str, writer: _Writer) -> "tuple[str, _Writer, str, float | None, bool] | None":
+        record = records.unwrap(text)
+        if record is None:
+            return None
+        said = {
+            field: str(value)
+            for field in ("rank", "local_rank", "host", "pid", "stream", "label")
+            if (value := getattr(record, field)) is not None
+        }
+        return self._clean(record.line), self._after(writer, said), "json", self._stamps.any(record.time), False
+
+    def _after(self, writer: _Writer, said: dict[str, str]) -> _Writer:
+        if not said:
+            return writer
+        key = tuple(x for pair in said.items() for x in pair)
+        found = writer.next.get(key)
+        if found is None:
+            found = self._learn(writer, said)
+            if self._writers < _MAX_WRITERS:
+                writer.next[key] = found
+                self._writers += 1
+        return found
+
+    def _learn(self, writer: _Writer, said: dict[str, str]) -> _Writer:
+        """The inner layer is nearer to the program, so it wins; but a launcher's task number yields to a rank."""
+        who, ranks, rank_said = writer.identity, writer.ranks, writer.rank_said
+        if "host" in said:
+            who = replace(who, host=said["host"])
+        if "pid" in said:
+            who = replace(who, pid=_small(said["pid"]))
+        if "stream" in said:
+            who = replace(who, stream=said["stream"] if said["stream"] != "stddiag" else "stderr")
+        if "local_rank" in said:
+            who = replace(who, local_rank=_small(said["local_rank"]))
+        if "label" in said:
+            guess = last_number(said["label"]) if self._wrapping.label_is_rank else None
+            label = said["label"] if who.label is None else f"{who.label}/{said['label']}"
+            who = replace(who, label=label, rank_guess=guess if guess is not None else who.rank_guess)
+        if "task" in said:
+            who = self._task(who, said["task"], rank_said)
+        if "rank" in said:
+            if ranks == 0 and self._wrapping.outer_rank_is_local:
+                who = replace(who, local_rank=_small(said["rank"]))
+            else:
+                who, rank_said = replace(who, rank=_small(said["rank"])), True
+            ranks += 1
+        return _Writer(who, ranks, rank_said)
+
+    def _task(self, who: Identity, task: str, rank_said: bool) -> Identity:
+        if not self._wrapping.task_is_rank:
+            return replace(who, label=task if who.label is None else f"{who.label}/{task}")
+        return who if rank_said else replace(who, rank=_small(task))
+
+
+def fits(voted: Voted, found: re.Match[str], said: dict[str, str]) -> bool:
+    """True if a match of a voted form looks like those that the file voted for."""
+    if voted.width is not None and width(found) != voted.width:
+        return False
+    return not voted.stems or stem(said.get("host") or said.get("label") or "") in voted.stems
+
+
+def width(found: re.Match[str]) -> int:
+    """Characters of a padded number or name: launchers pad to the widest."""
+    padded = found["pad"] or ""
+    own = found["task"] if "task" in found.re.groupindex else found["label_service"]
+    return len(padded) + len(own)
+
+
+def _small(digits: str) -> int | None:
+    return int(digits) if len(digits) < 10 else None
