@@ -1,0 +1,64 @@
+"""Places in source code: which files are the user's own, and which frame of a stack is."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+_INSTALLED = (
+    "/site-packages/",
+    "/dist-packages/",
+    "/lib/python",
+    "/lib64/python",
+    "/torch/_dynamo/",
+    "/torch/_inductor/",
+    "/torch/_functorch/",
+    "/torch/nn/",
+    "/torch/distributed/",
+    "/torch/optim/",
+    "/torch/utils/",
+    "/torch/autograd/",
+    "/importlib/",
+)
+_INSTALLED_HEADS = (
+    # no file at all
+    "<",
+    # relative to an entry of sys.path, or to torch's own folder, as in the comments of guards
+    "torch/",
+    "_dynamo/",
+    "_inductor/",
+    "_functorch/",
+    "_higher_order_ops/",
+    "_functional",
+    "nn/modules/",
+    "nn/parallel/",
+    "nn/functional.py",
+    "nn/utils/",
+    "fx/experimental/",
+    "optim/",
+    "distributed/",
+    "autograd/",
+    "utils/_",
+    "utils/checkpoint.py",
+)
+
+
+class Frame(NamedTuple):
+    """A frame of a stack."""
+
+    file: str
+    line: int
+    fn: str
+
+
+def is_installed(path: str) -> bool:
+    """Whether a file lies in torch, in another installed package or in Python's own library (or is no file)."""
+    path = path.replace("\\", "/")
+    return path.startswith(_INSTALLED_HEADS) or any(part in path for part in _INSTALLED)
+
+
+def users_frame(frames: Iterable[Frame]) -> Frame | None:
+    """Return the innermost frame in a file of the user's own; `frames` run from the outermost to the innermost."""
+    found = None
+    for frame in frames:
+        if not is_installed(frame.file):
+            found = frame
+    return found
