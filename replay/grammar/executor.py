@@ -110,3 +110,9 @@ class ReExecutor:
             if found and (best is None or found.start() < best[0]):
                 best = (found.start(), candidate.result(found))
         return best
+
+
+@cache
+def shared() -> ReExecutor:
+    """Return the executor of this process, so that every pattern is compiled once."""
+    return ReExecutor()

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from pathlib import Path
 
-from replay.grammar.executor import ReExecutor
+from replay.grammar.executor import shared
 from replay.grammar.model import Match
 
 _FAMILY = "guard_reason"
@@ -54,15 +54,10 @@ def _causes() -> dict[str, list[_Cause]]:
     return found
 
 
-@cache
-def _executor() -> ReExecutor:
-    return ReExecutor()
-
-
 @lru_cache(maxsize=4096)
 def parse_reason(text: str) -> Reason:
     """Parse one reason, without the id before it. A text that no form takes gives kind "other"."""
-    match = _executor().one(_FAMILY, text)
+    match = shared().one(_FAMILY, text)
     if match is not None and match.record in _COMMENTS:
         return _commented(match.fields, text)
     return _bare(match, text)
@@ -82,13 +77,13 @@ def split_reasons(text: str) -> list[str]:
 
 
 def _is_open(text: str) -> bool:
-    match = _executor().one(_FAMILY, text)
+    match = shared().one(_FAMILY, text)
     return match is not None and match.record == "commented"
 
 
 def _commented(fields: dict[str, str], text: str) -> Reason:
     code, note = fields["code"], fields.get("note")
-    reason = _bare(_executor().one(_FAMILY, code), code)
+    reason = _bare(shared().one(_FAMILY, code), code)
     if reason.kind == "shape-env" and "0/1 specialization" in text:
         reason = replace(reason, kind="zero-one")
     line = fields.get("lineno")
