@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 from replay.grammar.compile import load
 from replay.grammar.model import Family, Match, Production
