@@ -1,0 +1,93 @@
+"""The report as Markdown, to paste into an issue. Log text is fenced or escaped: it must not become markup."""
+
+from collections.abc import Iterable
+
+from replay.report.model import Evidence, Finding, Report
+from replay.report.wording import certainty, count, duration, ranks_phrase, visible
+
+_SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]<>#|~!&@$"})
+
+
+def render(report: Report) -> str:
+    """Return the report as Markdown that ends in a newline."""
+    parts = [f"# {_title(report)}"]
+    parts += [_runs(report)] if report.runs else []
+    for finding in report.findings:
+        if finding in report.roots:
+            parts += _finding(finding)
+    others = [f for f in report.findings if f not in report.roots]
+    if others:
+        parts += ["## Not causes", _list(_other(f) for f in others)]
+    if report.ruled_out and not report.roots:
+        parts += ["## Ruled out", _list(map(_escaped, report.ruled_out))]
+    if report.collect_now:
+        parts += ["## Collect before it is killed", _fenced(report.collect_now)]
+    if report.next_time:
+        parts += ["## To know more next time", _list(map(_escaped, report.next_time))]
+    c = report.coverage
+    parts.append(
+        f"Read {count(c.files, 'file')}: {c.parsed + c.continuation:,} lines of PyTorch and NCCL, {c.plain:,} of the "
+        f"application, {c.malformed:,} unreadable. replay {report.version}."
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _title(report: Report) -> str:
+    if report.roots:
+        return _escaped(report.roots[0].summary)
+    return "Healthy: nothing found" if report.verdict == "healthy" else "Cause not known"
+
+
+def _runs(report: Report) -> str:
+    rows = ["| run | ranks | outcome | time | torch | NCCL |", "|---|---|---|---|---|---|"]
+    for run in report.runs:
+        expected = f" of {run.ranks_expected}" if run.ranks_expected not in (None, run.ranks_seen) else ""
+        span = "" if run.span_s is None else duration(run.span_s)
+        rows.append(
+            f"| {run.id} | {run.ranks_seen}{expected} | {run.outcome} | {span} | {_escaped(run.torch or '')} "
+            f"| {_escaped(run.nccl or '')} |"
+        )
+    return "\n".join(rows)
+
+
+def _finding(finding: Finding) -> list[str]:
+    facts = [finding.cause, certainty(finding.certainty), ranks_phrase(finding.ranks)]
+    facts += [f"{duration(finding.cost_s)} lost"] if finding.cost_s else []
+    parts = [f"## {finding.id}: {_escaped(finding.summary)}", " · ".join(_escaped(f) for f in facts if f)]
+    steps = []
+    for number, link in enumerate(finding.chain, 1):
+        who = f" ({ranks_phrase(link.ranks)})" if link.ranks else ""
+        steps.append(f"{number}. **{_escaped(link.label)}**{who}: {_escaped(link.text)}")
+    parts += ["\n".join(steps)] if steps else []
+    if finding.evidence:
+        parts.append(_fenced(line for e in finding.evidence for line in (f"{_place(e)}", f"    {e.text}")))
+    if finding.advice:
+        parts.append(f"**Try:** {_escaped(finding.advice)}")
+    return parts
+
+
+def _other(finding: Finding) -> str:
+    why = f", explained by {', '.join(finding.explained_by)}" if finding.explained_by else ""
+    place = f" (`{visible(_place(finding.evidence[0])).replace('`', chr(39))}`)" if finding.evidence else ""
+    return f"{finding.kind}{why}: {_escaped(finding.summary)}{place}"
+
+
+def _place(evidence: Evidence) -> str:
+    return f"{evidence.file}:{evidence.line}" if evidence.line is not None else f"{evidence.file} {evidence.at or ''}"
+
+
+def _escaped(text: str) -> str:
+    return " ".join(visible(line) for line in text.splitlines()).translate(_SPECIAL)
+
+
+def _fenced(lines: Iterable[str]) -> str:
+    """A code block whose fence is longer than any run of backticks in it."""
+    body = [visible(line) for line in lines]
+    fence = "```"
+    while any(fence in line for line in body):
+        fence += "`"
+    return "\n".join([f"{fence}text", *body, fence])
+
+
+def _list(items: Iterable[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)

@@ -1,0 +1,275 @@
+"""The report for people at a terminal: the verdict first, then what proves it, what it cost, and what to do.
+
+Written line by line, without a drawing library: it must look the same in a terminal, in a file and in a ticket, and
+nothing that stands in a log may act on the terminal.
+"""
+
+import textwrap
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from replay.report.model import Evidence, Finding, Link, Report, RunInfo
+from replay.report.wording import certainty, count, duration, ranks_phrase, visible
+
+_PLACES_SHOWN = 2
+_OTHERS_SHOWN = 6
+_UNSEEN_SHOWN = 8
+_LABEL = 18
+_SGR = {"bold": "1", "dim": "2", "red": "1;31", "yellow": "33", "green": "32", "cyan": "36"}
+
+_UNKNOWN = {
+    "failed": "The run failed, and these logs do not show why.",
+    "hung": "The run hangs, and these logs do not show why.",
+    "stopped": "The run was stopped from outside; these logs show no fault before that.",
+    "running": "The run is still going; nothing wrong is to be seen so far.",
+    "completed": "No cause was found.",
+    "unknown": "Not known: the logs show neither how the run ended nor a fault.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How wide a line may be, and whether colours are wanted."""
+
+    width: int = 80
+    color: bool = False
+
+    def paint(self, text: str, how: str) -> str:
+        """Return the text in a colour or weight, if there are any."""
+        return f"\x1b[{_SGR[how]}m{text}\x1b[0m" if self.color and text else text
+
+
+def render(report: Report, style: Style, logs: str = "LOGS", checked: Mapping[str, str] | None = None) -> str:
+    """Return the report as text that ends in a newline.
+
+    `logs` is what the user called the logs, for commands that can be pasted; `checked` maps the fingerprint of a
+    finding to how its advice was verified.
+    """
+    if report.verdict == "healthy" and not report.findings:
+        return style.paint("Healthy: ", "green") + _run_line(report.runs) + " Nothing found.\n"
+    lines: list[str] = []
+    if report.verdict == "healthy":
+        lines += [style.paint("Healthy: ", "green") + _run_line(report.runs) + " No cause of trouble found.", ""]
+    elif not report.roots:
+        lines += _not_known(report, style)
+    for finding in report.roots:
+        lines += _root(finding, style, logs, checked or {})
+    lines += _collect_now(report, style)
+    lines += _others(report, style)
+    if not report.roots and report.verdict != "healthy":
+        lines += _facts(report, style)
+    lines += _footer(report, style)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _root(finding: Finding, style: Style, logs: str, checked: Mapping[str, str]) -> list[str]:
+    tail = " · ".join(
+        [*([f"{duration(finding.cost_s)} lost"] if finding.cost_s else []), certainty(finding.certainty)]
+        if finding.kind == "cause"
+        else ["a symptom; its cause is not in these logs"]
+    )
+    body = _wrap(finding.summary, style.width, first=f"{finding.id}  ", rest="    ")
+    lines = [style.paint(line, "bold") for line in body]
+    if len(body[-1]) + 3 + len(tail) <= style.width:
+        lines[-1] += "   " + style.paint(tail, "yellow")
+    else:
+        lines.append("    " + style.paint(tail, "yellow"))
+    lines.append("")
+    for number, link in enumerate(finding.chain, 1):
+        lines += _link(number, link, finding, style)
+    if finding.chain:
+        lines.append("")
+    lines += _fields(finding, style, logs, checked)
+    return [*lines, ""]
+
+
+def _link(number: int, link: Link, finding: Finding, style: Style) -> list[str]:
+    """A step of the story: number, label, what the line says, whose it is; below, where it stands."""
+    who = ranks_phrase(link.ranks)
+    label = visible(link.label)
+    column = 6 + max(_LABEL, min(len(label) + 2, 26))
+    room = max(style.width - column - (len(who) + 2 if who else 0), 20)
+    words = textwrap.wrap(_one_line(link.text), room, max_lines=3, placeholder=" …") or [""]
+    head = f"{number:>4}  {label}"
+    rows = [head] if len(head) + 2 > column else [head.ljust(column) + words.pop(0)]
+    rows += [" " * column + w for w in words]
+    if who:
+        rows[0] = rows[0].ljust(style.width - len(who)) + style.paint(who, "cyan")
+    places = [finding.evidence[i] for i in link.evidence]
+    for place in places[:_PLACES_SHOWN]:
+        rows.append("      " + style.paint(visible(_place(place)), "dim"))
+    if len(places) > _PLACES_SHOWN:
+        rows[-1] += style.paint(f"   and {len(places) - _PLACES_SHOWN} more", "dim")
+    return rows
+
+
+def _fields(finding: Finding, style: Style, logs: str, checked: Mapping[str, str]) -> list[str]:
+    rows: list[tuple[str, str]] = []
+    if finding.where:
+        rows.append(("where", "; ".join(_where(finding))))
+    if finding.cost_s:
+        rows.append(("cost", _cost(finding)))
+    if finding.explains:
+        rows.append(("explains", ", ".join(finding.explains)))
+    if finding.advice:
+        how = checked.get(finding.fingerprint)
+        rows.append(("fix" if how else "try", finding.advice + (f" ({how})" if how else "")))
+    if finding.repro:
+        rows.append(("show", f"replay repro {logs} {finding.id}"))
+    lines: list[str] = []
+    for name, text in rows:
+        color = "green" if name == "fix" else "bold"
+        wrapped: list[str] = []
+        for paragraph in text.splitlines():
+            first = " " * 14 if wrapped else f"    {name:<10}"
+            wrapped += _wrap(paragraph, style.width, first=first, rest=" " * 14)
+        wrapped[0] = "    " + style.paint(f"{name:<10}", color) + wrapped[0][14:]
+        lines += wrapped
+    return lines
+
+
+def _where(finding: Finding) -> list[str]:
+    """The places of the ranks at fault, where more than the rank is known."""
+    places = []
+    for where in finding.where[:_OTHERS_SHOWN]:
+        facts = [f"host {where.host}" if where.host else "", f"pid {where.pid}" if where.pid is not None else ""]
+        facts += [f"device {where.device}" if where.device is not None else "", where.bus_id or ""]
+        places.append(f"rank {where.rank}: " + ", ".join(f for f in facts if f) if any(facts) else f"rank {where.rank}")
+    if len(finding.where) > _OTHERS_SHOWN:
+        places.append(f"and {len(finding.where) - _OTHERS_SHOWN} more")
+    return places
+
+
+def _cost(finding: Finding) -> str:
+    lost = duration(finding.cost_s or 0)
+    if not finding.waiting:
+        return lost
+    return f"{lost}; waited: {ranks_phrase(finding.waiting)}"
+
+
+def _not_known(report: Report, style: Style) -> list[str]:
+    outcomes = [r.outcome for r in report.runs]
+    outcome = next((o for o in ("failed", "hung", "stopped", "running", "unknown") if o in outcomes), "completed")
+    if not report.runs and not report.coverage.parsed:
+        sentence = "Not known: nothing in these files was written by PyTorch, NCCL or a launcher."
+    else:
+        sentence = _UNKNOWN.get(outcome, _UNKNOWN["unknown"])
+    return [style.paint(line, "bold") for line in _wrap(sentence, style.width)] + [""]
+
+
+def _facts(report: Report, style: Style) -> list[str]:
+    """Where nothing is known: what was last heard, and what it was not."""
+    lines: list[str] = []
+    for words in report.last_words:
+        silent = f", then silent for {duration(words.silent_s)}" if words.silent_s and words.silent_s >= 1 else ""
+        text = f"{ranks_phrase(words.ranks)}: {_one_line(words.text)}{silent}"
+        lines += _wrap(text, style.width, first="    last heard  ", rest=" " * 16)
+        if words.file:
+            place = words.file if words.line is None else f"{words.file}:{words.line}"
+            lines.append(" " * 16 + style.paint(visible(place), "dim"))
+    if report.ruled_out:
+        lines += _wrap("; ".join(report.ruled_out), style.width, first="    ruled out   ", rest=" " * 16)
+    return [*lines, ""] if lines else []
+
+
+def _others(report: Report, style: Style) -> list[str]:
+    """What a tired person will ask about: symptoms with their cause, hazards, notes."""
+    shown = {f.id for f in report.roots}
+    others = [f for f in report.findings if f.id not in shown]
+    groups = {
+        "Explained": [f for f in others if f.explained_by],
+        "Hazard, has not failed": [f for f in others if not f.explained_by and f.kind == "hazard"],
+        "Not a cause": [f for f in others if not f.explained_by and f.kind == "note"],
+        "Also seen": [f for f in others if not f.explained_by and f.kind in {"cause", "symptom"}],
+    }
+    lines: list[str] = []
+    for name, members in groups.items():
+        for finding in members[:_OTHERS_SHOWN]:
+            by = f" (by {', '.join(finding.explained_by)})" if finding.explained_by else ""
+            lines += _wrap(f"{name}: {finding.summary}{by}", style.width, rest="    ")
+            if finding.evidence:
+                lines.append("    " + style.paint(visible(_place(finding.evidence[0])), "dim"))
+        if len(members) > _OTHERS_SHOWN:
+            lines.append(f"{name}: {len(members) - _OTHERS_SHOWN} more (--format json lists all)")
+    return [*lines, ""] if lines else []
+
+
+def _collect_now(report: Report, style: Style) -> list[str]:
+    if not report.collect_now:
+        return []
+    head = style.paint("Before you kill it, collect:", "yellow")
+    return [head, *(f"    {visible(line)}" for line in report.collect_now), ""]
+
+
+def _footer(report: Report, style: Style) -> list[str]:
+    lines: list[str] = []
+    if report.next_time:
+        lines.append("To know more next time:")
+        for setting in report.next_time:
+            lines += _wrap(setting, style.width, first="    ", rest="      ")
+        lines.append("")
+    dim: list[str] = []
+    for run in report.runs if len(report.runs) > 1 else ():
+        dim += _wrap(f"Run {run.id}: {_run_line([run])}", style.width, rest="    ")
+    head = "" if len(report.runs) != 1 else _run_line(report.runs) + " "
+    dim += _wrap(head + _coverage(report), style.width, rest="    ")
+    if report.unseen:
+        dim += _wrap("Not seen: " + ", ".join(_unseen(report)) + ".", style.width, rest="    ")
+    return lines + [style.paint(line, "dim") for line in dim]
+
+
+def _unseen(report: Report) -> Iterable[str]:
+    """What was not logged; the ranks only where they differ from most."""
+    usual = max((u.ranks for u in report.unseen), key=[u.ranks for u in report.unseen].count)
+    for unseen in report.unseen[:_UNSEEN_SHOWN]:
+        yield unseen.what if unseen.ranks == usual else f"{unseen.what} ({_ranks(unseen.ranks)})"
+    if len(report.unseen) > _UNSEEN_SHOWN:
+        yield f"and {len(report.unseen) - _UNSEEN_SHOWN} more (replay ls)"
+
+
+def _ranks(text: str) -> str:
+    return f"rank {text}" if text.isdigit() else f"ranks {text}" if text else "no rank known"
+
+
+def _run_line(runs: Iterable[RunInfo]) -> str:
+    """`4 ranks · torch 2.13 · completed in 26.4 s.`"""
+    sentences = []
+    for run in runs:
+        ranks = count(run.ranks_seen, "rank")
+        if run.ranks_expected and run.ranks_expected != run.ranks_seen:
+            ranks = f"{run.ranks_seen:,} of {count(run.ranks_expected, 'rank')} heard"
+        span = f"{run.outcome if run.outcome != 'unknown' else 'end not seen'}"
+        if run.span_s:
+            span += f" {'in' if run.outcome == 'completed' else 'after'} {duration(run.span_s)}"
+        facts = [
+            ranks,
+            f"torch {run.torch}" if run.torch else "",
+            f"NCCL {run.nccl}" if run.nccl else "",
+            f"attempt {run.attempt}" if run.attempt else "",
+            span,
+        ]
+        sentences.append(" · ".join(visible(f) for f in facts if f) + ".")
+    return " ".join(sentences)
+
+
+def _coverage(report: Report) -> str:
+    c = report.coverage
+    return (
+        f"Read {count(c.files, 'file')}: {c.parsed + c.continuation:,} lines ours, {c.plain:,} yours, "
+        f"{c.malformed:,} unreadable."
+    )
+
+
+def _place(evidence: Evidence) -> str:
+    if evidence.line is not None:
+        return f"{evidence.file}:{evidence.line}"
+    return f"{evidence.file} {evidence.at}" if evidence.at else evidence.file
+
+
+def _one_line(text: str) -> str:
+    return " ".join(visible(line) for line in text.splitlines()).strip()
+
+
+def _wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    lines = textwrap.wrap(_one_line(text), width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    return lines or [first.rstrip()]

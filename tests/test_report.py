@@ -1,0 +1,231 @@
+"""The report says the same in all formats, fits its width, and lets nothing out of a log act on a terminal."""
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from example_runs import healthy, hung, recompile
+from factory import insert
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replay.report import json as report_json
+from replay.report import markdown, outlook, text
+from replay.report.build import build
+from replay.report.model import Evidence, Finding, Link, Report
+from replay.report.wording import count, duration, ranks_phrase, ranks_text, size, visible
+
+PLAIN = text.Style(80)
+TOP = "schema tool verdict runs coverage findings unseen next_time collect_now"
+RUN = "id attempt ranks_expected ranks_seen outcome hosts torch nccl span_s last_step"
+FINDING = (
+    "id run rule cause layer kind root ranks where waiting impact step t certainty cost_s fingerprint summary advice "
+    "chain evidence explains explained_by repro"
+)
+
+
+@pytest.fixture(scope="module")
+def slow() -> Report:
+    return build(recompile())
+
+
+def test_the_document_has_the_keys_of_the_contract(slow: Report) -> None:
+    document = report_json.document(slow)
+    assert list(document) == TOP.split()
+    assert list(document["runs"][0]) == RUN.split()
+    assert list(document["findings"][0]) == FINDING.split()
+    assert document["findings"][0]["where"] == [
+        {"rank": 2, "host": "node-1", "local_rank": 2, "device": 2, "bus_id": "0000:c1", "pid": 1002}
+    ]
+    assert document["coverage"] == {
+        "files": 4, "lines": 400, "parsed": 160, "continuation": 80, "plain": 160, "malformed": 0}  # fmt: skip
+    assert (document["schema"], document["verdict"]) == (1, "cause")
+
+
+def test_a_chain_has_one_link_per_step_with_its_evidence(slow: Report) -> None:
+    chain = slow.findings[0].chain
+    assert [(link.label, link.ranks, link.evidence) for link in chain] == [
+        ("guard failed", (2,), (0,)),
+        ("recompiled [4/1]", (2,), (1,)),
+        ("others waited", (0, 1, 3), (2, 3, 4)),
+    ]
+    assert chain[0].text == "tensor 'x' size mismatch at index 0. expected 8, actual 7", (
+        "the event's words, not the raw line"
+    )
+    assert chain[0].t == 10.5
+    assert slow.findings[0].explains == ("F2",)
+    assert slow.findings[1].explained_by == ("F1",)
+
+
+def test_an_entry_of_a_binary_file_has_no_line() -> None:
+    con = recompile()
+    insert(con, "evidence", finding_id="F3", nth=0, label="dump", path="trace_0", at="entries[57]", text="allreduce")
+    document = report_json.document(build(con))
+    assert document["findings"][2]["evidence"] == [
+        {"file": "trace_0", "line": None, "rank": None, "text": "allreduce", "at": "entries[57]"}
+    ]
+    assert "at" not in document["findings"][0]["evidence"][0]
+
+
+def test_json_knows_no_nan() -> None:
+    con = recompile()
+    con.execute("UPDATE findings SET cost_s = 'nan', t = 'inf'")
+    finding = json.loads(report_json.render(build(con)))["findings"][0]
+    assert finding["cost_s"] is None
+    assert finding["t"] is None
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ("SELECT 1", "healthy"),
+        ("UPDATE runs SET outcome = 'unknown'", "insufficient"),
+        ("DELETE FROM runs", "insufficient"),
+        ("INSERT INTO findings (finding_id, kind, is_root, summary) VALUES ('F1', 'symptom', TRUE, 's')", "symptom"),
+        ("INSERT INTO findings (finding_id, kind, is_root, summary) VALUES ('F1', 'hazard', FALSE, 'h')", "healthy"),
+        ("INSERT INTO findings (finding_id, kind, is_root, summary) VALUES ('F1', 'cause', TRUE, 'c')", "cause"),
+    ],
+)
+def test_the_verdict(change: str, verdict: str) -> None:
+    con = healthy()
+    con.execute(change)
+    report = build(con)
+    assert report.verdict == verdict
+    assert text.render(report, PLAIN)
+    assert markdown.render(report)
+
+
+def test_a_healthy_run_is_one_line() -> None:
+    shown = text.render(build(healthy()), PLAIN)
+    assert shown == "Healthy: 2 ranks · torch 2.13.0 · completed in 30.0 s. Nothing found.\n"
+
+
+def test_the_verdict_stands_first_and_its_proof_below(slow: Report) -> None:
+    shown = text.render(slow, PLAIN, "./logs")
+    assert shown.startswith("F1  Rank 2 recompiled forward (train.py:16)")
+    for part in (
+        "5.3 s lost · proven",
+        "none_x/attempt_0/2/stderr.log:270\n",
+        "ranks 0-1,3\n",
+        "    try       Mark the dimension dynamic",
+        "replay repro ./logs F1",
+        "Explained: Ranks 0-1,3 waited 3.1 s for rank 2 at step 4. (by F1)",
+        "Not a cause: 3 graph breaks in torch's own DDP code",
+        "240 lines ours, 160",
+    ):
+        assert part in shown, part
+
+
+def test_advice_is_a_fix_only_where_it_was_checked(slow: Report) -> None:
+    shown = text.render(slow, PLAIN, "logs", {"0123456789ab": "checked on torch 2.13"})
+    assert "    fix       Mark the dimension dynamic" in shown
+    assert "(checked on torch 2.13)" in " ".join(shown.split())
+    assert "    try " not in shown
+
+
+def test_not_known_says_what_was_heard_and_what_to_collect() -> None:
+    shown = text.render(build(hung()), PLAIN)
+    assert shown.startswith("The run hangs, and these logs do not show why.\n")
+    assert "last heard  rank 5: saving checkpoint step_41.pt, then silent for 60 min" in shown
+    assert "ranks 0-4,6-7: step 41" in shown
+    assert "no NCCL\n                warning" in shown
+    assert "py-spy dump --pid 1000  # rank 0 on node-1" in shown
+    assert "TORCH_NCCL_TRACE_BUFFER_SIZE=2000" in shown
+
+
+def test_ruled_out_needs_every_rank() -> None:
+    con = hung()
+    assert "no NCCL warning" in outlook.ruled_out(con)
+    con.execute("DELETE FROM observed WHERE rank = 3")
+    assert "no NCCL warning" not in outlook.ruled_out(con)
+    assert {u.what: u.ranks for u in outlook.unseen(con)}["nccl-warn"] == "3"
+
+
+def test_a_gloo_run_is_not_told_about_nccl() -> None:
+    con = hung()
+    con.execute("DELETE FROM comms; INSERT INTO packages (name) VALUES ('gloo')")
+    report = build(con)
+    assert not [u for u in report.unseen if "nccl" in u.what]
+    assert not [line for line in report.collect_now if "nccl" in line.lower()]
+
+
+def test_settings_of_one_variable_are_joined() -> None:
+    con = healthy()
+    con.execute("UPDATE runs SET outcome = 'unknown'")
+    settings_told = [line.split(":")[0] for line in build(con).next_time]
+    assert "TORCH_LOGS=recompiles_verbose,graph_breaks" in settings_told
+    assert len(settings_told) == len({s.split("=")[0] for s in settings_told})
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+@pytest.mark.parametrize("make", [recompile, hung])
+def test_text_fits_its_width_and_colour_changes_only_colour(make: object, width: int) -> None:
+    report = build(make())  # type: ignore[operator]
+    plain, colored = (text.render(report, text.Style(width, color)) for color in (False, True))
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == plain
+    commands = set(report.collect_now)
+    assert [line for line in plain.splitlines() if len(line) > width and line.strip() not in commands] == []
+    assert [line for line in plain.splitlines() if line != line.rstrip()] == []
+
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07 \r\n\x9b31m\u202ereversed\u200b <script>`id`</script> | *x*"
+
+
+def poisoned(report: Report, poison: str) -> Report:
+    """The report as a hostile log would have it: the poison wherever log text can come from."""
+
+    def finding(f: Finding) -> Finding:
+        return replace(
+            f,
+            summary=poison,
+            advice=poison,
+            where=tuple(replace(w, host=poison, bus_id=poison) for w in f.where),
+            chain=tuple(Link(poison, link.ranks, link.t, poison, link.evidence) for link in f.chain),
+            evidence=tuple(Evidence(poison, e.line, e.rank, poison) for e in f.evidence),
+        )
+
+    return replace(
+        report,
+        runs=tuple(replace(r, torch=poison, nccl=poison) for r in report.runs),
+        findings=tuple(finding(f) for f in report.findings),
+        last_words=tuple(replace(w, text=poison, file=poison) for w in report.last_words),
+        collect_now=tuple(f"py-spy  # {poison}" for _ in report.collect_now),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.one_of(st.just(HOSTILE), st.text(min_size=1, max_size=60)))
+def test_no_control_character_gets_through(poison: str) -> None:
+    for report in (SLOW, HUNG):
+        bad = poisoned(report, poison)
+        for shown in (text.render(bad, PLAIN), text.render(bad, text.Style(60)), markdown.render(bad)):
+            assert all(c.isprintable() or c in "\n\xa0\u3000\u2002" or c.isspace() for c in shown)
+            assert "\x1b" not in shown
+            assert "\r" not in shown
+
+
+SLOW, HUNG = build(recompile()), build(hung())
+
+
+def test_markdown_does_not_become_markup() -> None:
+    shown = markdown.render(poisoned(SLOW, "<script>`id`</script> ```"))
+    outside = "".join(re.split(r"^(`{3,})text\n.*?^\1$", shown, flags=re.MULTILINE | re.DOTALL)[::2])
+    assert "<script>" not in outside.replace("\\<", "")
+    assert "````text" in shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.0123, "12 ms"), (5.31, "5.3 s"), (99.96, "100 s"), (720, "12 min"), (12600, "3.5 h"), (172800, "2.0 d")],
+)
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_words() -> None:
+    assert ranks_text([8, 0, 1, 2, 3, 4, 5, 6]) == "0-6,8"
+    assert [ranks_phrase(r) for r in ([], [3], [3, 4])] == ["", "rank 3", "ranks 3-4"]
+    assert [count(1, "rank"), count(2104, "rank")] == ["1 rank", "2,104 ranks"]
+    assert [size(512), size(1536), size(3 * 2**30)] == ["512 B", "1.5 KiB", "3.0 GiB"]
+    assert visible("a\x1b[31m\u202e\tz\xa0é") == "a\\x1b[31m\\u202e    z\xa0é"
