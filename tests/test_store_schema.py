@@ -64,9 +64,10 @@ def test_recompiles_shows_the_users_only() -> None:
     insert(con, "compiles", compile_id="4/0", is_recompile=False, is_framework=False, **common)
     insert(con, "compiles", compile_id="4/1", is_recompile=True, is_framework=False, **common)
     insert(con, "compiles", compile_id="5/1", is_recompile=True, is_framework=True, **common)
-    insert(con, "guard_failures", compile_id="4/1", nth=0, kind="size", cause="recompile-dynamic-shape", **common)
-    insert(con, "guard_failures", compile_id="4/1", nth=1, kind="dtype", **common)
-    insert(con, "guard_failures", compile_id="4/1", nth=0, kind="other", **(common | {"writer_id": 6}))
+    failure = common | {"compile_id": "4/1", "compile_line": common["line_no"]}
+    insert(con, "guard_failures", nth=0, kind="size", cause="recompile-dynamic-shape", **failure)
+    insert(con, "guard_failures", nth=1, kind="dtype", **failure)
+    insert(con, "guard_failures", nth=0, kind="other", **(failure | {"writer_id": 6}))
     rows = con.execute("SELECT rank, compile_id, kind, cause, path, line_no FROM recompiles").fetchall()
     assert rows == [(2, "4/1", "size", "recompile-dynamic-shape", "a.log", 10)]
 

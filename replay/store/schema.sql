@@ -151,7 +151,8 @@ CREATE TABLE guard_failures ( -- one row per reason in a recompile block
     detail VARCHAR, -- what changed of the global state, type text, hint
     user_file VARCHAR, -- place named in the reason's comment
     user_line INTEGER, -- its line
-    cause VARCHAR -- id in the taxonomy that this kind stands for (recompile-dtype, ...)
+    cause VARCHAR, -- id in the taxonomy that this kind stands for (recompile-dtype, ...)
+    compile_line BIGINT -- compiles.line_no of the recompile in the same file
 );
 
 CREATE TABLE recompile_limits ( -- one row per "hit config.recompile_limit" warning

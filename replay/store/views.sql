@@ -31,8 +31,7 @@ SELECT
     c.file_id, f.path, coalesce(g.line_no, c.line_no) AS line_no
 FROM compiles AS c
 LEFT JOIN guard_failures AS g
-    ON g.writer_id = c.writer_id AND g.nth = 0
-    AND (g.compile_id = c.compile_id OR (g.compile_id IS NULL AND c.compile_id IS NULL AND g.line_no = c.line_no))
+    ON g.writer_id = c.writer_id AND g.compile_line = c.line_no AND g.nth = 0
 LEFT JOIN files AS f ON f.file_id = c.file_id
 WHERE c.is_recompile AND NOT coalesce(c.is_framework, FALSE)
 ORDER BY c.run_id, c.t_lo NULLS LAST, c.rank, c.file_id, c.line_no;
