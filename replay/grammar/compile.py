@@ -46,6 +46,22 @@ def _join(pieces: list[_Piece]) -> _Piece:
     return _Piece("".join(p.pattern for p in pieces), prefix, exact, max(needle, run, key=len))
 
 
+def _branches(alternative: Any) -> list[Any]:
+    """The alternatives that a leading choice or option stands for: ("a" | "b")? c is a c, b c and c."""
+    if not isinstance(alternative, Tree):
+        return [alternative]
+    first, *rest = alternative.children
+    match alternative.data:
+        case "expansions":
+            return [branch for child in alternative.children for branch in _branches(child)]
+        case "expansion" if isinstance(first, Tree) and first.data == "expr" and str(first.children[1]) == "?":
+            present = _branches(Tree("expansion", [first.children[0], *rest]))
+            return present + (_branches(Tree("expansion", rest)) if rest else [])
+        case "expansion":
+            return [Tree("expansion", [branch, *rest]) for branch in _branches(first)]
+    return [alternative]
+
+
 class _Compiler:
     def __init__(self, name: str, rules: dict[str, Tree[Any]], terms: dict[str, Any]) -> None:
         self.name, self.rules, self.terms = name, rules, terms
@@ -55,14 +71,21 @@ class _Compiler:
     def fail(self, what: str) -> GrammarError:
         return GrammarError(f"grammars/{self.name}.lark, {self.open[0] if self.open else '?'}: {what}")
 
-    def production(self, form: str, alternative: Tree[Any]) -> Production:
+    def productions(self, form: str, alternative: Tree[Any]) -> list[Production]:
+        """The production of an alternative; where it begins with a choice of literals, one production for each."""
         record = form
         if alternative.data == "alias":
             alternative, alias = alternative.children
-            record = str(getattr(alias, "name", alias) or form)
+            # an imported rule's alias has the grammar's name before it
+            record = str(getattr(alias, "name", alias) or form).rsplit("__", maxsplit=1)[-1]
+        branches = [self.top(form, branch) for branch in _branches(alternative)]
+        if not all(piece.prefix for piece in branches):
+            branches = [self.top(form, alternative)]
+        return [Production(form, record, piece.pattern, piece.prefix, piece.needle) for piece in branches]
+
+    def top(self, form: str, alternative: Tree[Any]) -> _Piece:
         self.counts, self.open = {}, [form]
-        piece = self.piece(alternative, in_term=False)
-        return Production(form, record, piece.pattern, piece.prefix, piece.needle)
+        return self.piece(alternative, in_term=False)
 
     def piece(self, node: Any, in_term: bool) -> _Piece:
         if isinstance(node, Token):
@@ -144,7 +167,8 @@ def compile_text(name: str, text: str, import_paths: list[Path]) -> Family:
             raise GrammarError(f"grammars/{name}.lark, {form}: templates are not for line grammars")
         if form.startswith("_") or "__" in form:
             continue
-        productions += [compiler.production(form, alternative) for alternative in tree.children]
+        for alternative in tree.children:
+            productions += compiler.productions(form, alternative)
     return Family(name, tuple(productions))
 
 

@@ -5,8 +5,17 @@ artifacts, by the marker in the header). Order is preference.
 BY_HEADER: dict[str, tuple[str, ...]] = {
     "torch": ("compile", "cache", "launcher", "c10d"),
     "c10": ("c10d", "gloo"),
-    "nccl": ("nccl_comm", "nccl_channel", "nccl_coll", "nccl_net", "nccl_env", "nccl_topo", "nccl_warn"),
-    "app": ("trainer", "python", "launcher", "gloo", "c10d"),
+    "nccl": (
+        "nccl_channel",
+        "nccl_comm",
+        "nccl_coll",
+        "nccl_topo",
+        "nccl_env",
+        "nccl_net",
+        "nccl_warn",
+        "nccl_text",
+    ),
+    "app": ("python", "launcher", "scheduler", "kernel", "gloo", "c10d", "trainer"),
     "": ("python", "launcher", "scheduler", "kernel", "gloo", "c10d", "nccl_bare", "trainer"),
 }
 

@@ -12,7 +12,7 @@ from replay.parse.clock import Clock
 from replay.parse.model import Segment
 from replay.sources.model import Identity, Line
 
-_GLUED = (" NCCL INFO ", " NCCL WARN ", " NCCL ATTN ", "]:[", "][", ":[")
+_GLUED = (" NCCL INFO ", " NCCL WARN ", " NCCL ATTN ", " NCCL CALL ", "]:[", "][", ":[")
 """Literals without which no second header can stand inside a line."""
 
 
@@ -108,7 +108,7 @@ class Segmenter:
     def _stamp(self, head: dict[str, str], otherwise: float | None) -> float | None:
         clock = head.get("clock") or head.get("clock_whole")
         if clock is None:
-            return otherwise
+            return float(head["epoch"]) if "epoch" in head else otherwise
         if "date" in head:
             return self._clock.dated(head["date"], clock)
         if "year" in head:
