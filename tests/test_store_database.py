@@ -125,8 +125,8 @@ def test_the_last_one_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     monkeypatch.setenv("REPLAY_CACHE_DIR", str(tmp_path))
     with pytest.raises(InputError, match="no run was looked at"):
         database.last_used()
-    database.remember(Path("/x.duckdb"), ["logs"])
-    assert database.last_used() == (Path("/x.duckdb"), ["logs"])
+    database.remember(Path("/x.duckdb"), ["/logs"], "{}")
+    assert database.last_used() == database.LastUsed(Path("/x.duckdb"), ("/logs",), "{}")
 
 
 # ------------------------------------------------------------------ fingerprints

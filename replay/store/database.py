@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
@@ -103,9 +104,10 @@ def open_database(path: Path) -> DuckDBPyConnection:
 
 
 def cursor(con: DuckDBPyConnection) -> DuckDBPyConnection:
-    """Return a second cursor on an opened database, for another thread."""
+    """Return a second cursor on an opened database: for another thread, or a result that is read bit by bit."""
+    row = con.execute("SELECT current_database()").fetchone()
     second = con.cursor()
-    second.execute(f"USE {ALIAS}")
+    second.execute(f'USE "{row[0] if row else ALIAS}"')
     return second
 
 
@@ -133,9 +135,18 @@ def keep_copy(con: DuckDBPyConnection, path: Path) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def remember(database: Path, logs: list[str]) -> None:
-    """Note which database was used last, for `@`. A cache that cannot be written is no reason to fail."""
-    note = {"database": str(database), "logs": logs}
+@dataclass(frozen=True, slots=True)
+class LastUsed:
+    """What `@` stands for: the database, the logs that it was made from (absolute paths) and the hints as JSON."""
+
+    path: Path
+    logs: tuple[str, ...]
+    hints: str
+
+
+def remember(path: Path, logs: list[str], hints: str) -> None:
+    """Note which logs were used last, for `@`. A cache that cannot be written is no reason to fail."""
+    note = {"database": str(path), "logs": logs, "hints": hints}
     try:
         folder = cache_dir()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -147,14 +158,11 @@ def remember(database: Path, logs: list[str]) -> None:
         return
 
 
-def last_used() -> tuple[Path, list[str]]:
-    """Return the database that was used last and the logs it was made from.
-
-    Raises InputError if there is none.
-    """
+def last_used() -> LastUsed:
+    """Return what was used last. Raises InputError if there is none."""
     try:
         note = json.loads((cache_dir() / "last.json").read_text())
-        return Path(note["database"]), list(note["logs"])
+        return LastUsed(Path(note["database"]), tuple(note["logs"]), str(note["hints"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError("@: no run was looked at before; name the logs") from error
 

@@ -1,4 +1,7 @@
-"""docs/schema.md out of schema.sql and views.sql: `python -m replay.store.docs` writes it, a test says when it is stale."""
+"""docs/schema.md out of schema.sql and views.sql.
+
+`python -m replay.store.docs` writes it, and a test says when it is stale.
+"""
 
 from pathlib import Path
 
