@@ -3,7 +3,7 @@ artifacts, by the marker in the header). Order is preference.
 """
 
 BY_HEADER: dict[str, tuple[str, ...]] = {
-    "torch": ("compile", "cache", "launcher", "c10d"),
+    "torch": ("compile", "limit", "cache", "cudagraphs", "launcher", "c10d"),
     "c10": ("c10d", "gloo"),
     "nccl": (
         "nccl_channel",
@@ -16,7 +16,7 @@ BY_HEADER: dict[str, tuple[str, ...]] = {
         "nccl_text",
     ),
     "app": ("python", "launcher", "scheduler", "kernel", "gloo", "c10d", "trainer"),
-    "": ("python", "launcher", "scheduler", "kernel", "gloo", "c10d", "nccl_bare", "trainer"),
+    "": ("torch_bare", "python", "launcher", "scheduler", "kernel", "gloo", "c10d", "nccl_bare", "trainer"),
 }
 
 BY_ARTIFACT: dict[str, tuple[str, ...]] = {
