@@ -20,7 +20,6 @@ import duckdb
 from duckdb import DuckDBPyConnection
 
 from replay.errors import InputError, UsageError
-from replay.resources import folder
 from replay.sources.model import Hints, Inventory, Line, SourceFile
 from replay.store import database, fingerprint, schema
 from replay.store.fingerprint import Fingerprint
@@ -52,10 +51,28 @@ ProgressCallback = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The answer to a query."""
+    """The answer to a query, whole."""
 
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The answer to a query, to be read bit by bit: it may be larger than memory."""
+
+    columns: tuple[str, ...]
+    cursor: DuckDBPyConnection
+
+    def batches(self, rows: int) -> Iterator[list[tuple[Any, ...]]]:
+        """Give the rows, so many at a time. Raises UsageError if one cannot be computed."""
+        if not self.columns:
+            return
+        try:
+            while batch := self.cursor.fetchmany(rows):
+                yield batch
+        except duckdb.Error as error:
+            raise UsageError(f"SQL: {one_line(error)}") from error
 
 
 class Run:
@@ -87,13 +104,29 @@ class Run:
 
         Raises UsageError, with DuckDB's words in one line, if the query is wrong.
         """
+        result = self.ask(query, parameters)
+        return Table(result.columns, [row for batch in result.batches(1000) for row in batch])
+
+    def ask(self, query: str, parameters: Sequence[Any] = ()) -> Result:
+        """Return the answer to a query as `sql` does, without reading its rows yet."""
         cursor = self.cursor()
         try:
             cursor.execute(query, list(parameters) or None)
-            columns = tuple(c[0] for c in cursor.description or ())
-            return Table(columns, cursor.fetchall() if columns else [])
         except duckdb.Error as error:
             raise UsageError(f"SQL: {one_line(error)}") from error
+        return Result(tuple(c[0] for c in cursor.description or ()), cursor)
+
+    def export(self, query: str, file: Path) -> None:
+        """Write the answer to a query to a Parquet file. Raises UsageError if the query is wrong."""
+        target = Path(os.path.abspath(file))
+        place = str(target).replace("'", "''")
+        con = database.open_database(self.path, writable=target)
+        try:
+            con.execute(f"COPY ({query.strip().rstrip(';')}) TO '{place}' (FORMAT parquet)")
+        except duckdb.Error as error:
+            raise UsageError(f"SQL: {one_line(error)}") from error
+        finally:
+            con.close()
 
     def inventory(self) -> "InventoryView":
         """Return what was handed over and what is missing."""
@@ -157,8 +190,8 @@ def open_run(
     place = _place(given, hints, inventory, db)
     now = fingerprint.take(inventory.files, hints, rules)
     kept = None if db else place.with_suffix(".parsed")
-    _bring_up_to_date(_Job(place, kept, inventory, hints, now, rules, progress or (lambda _: None)), given)
     logs = [p if p == "-" else os.path.abspath(p) for p in given]
+    _bring_up_to_date(_Job(place, kept, inventory, hints, now, rules, progress or (lambda _: None)), logs)
     database.remember(place, logs, json.dumps(asdict(hints)))
     return _opened(place, given)
 
@@ -210,7 +243,7 @@ def _place(given: list[str], hints: Hints, inventory: Inventory, db: Path | None
     return place
 
 
-def _bring_up_to_date(job: _Job, given: list[str]) -> None:
+def _bring_up_to_date(job: _Job, logs: list[str]) -> None:
     old = _stored(job.place)
     if old == job.now:
         return
@@ -221,7 +254,7 @@ def _bring_up_to_date(job: _Job, given: list[str]) -> None:
             _diagnose(con, job)
         return
     with database.building(job.place) as con:
-        notes = {"schema": str(schema.SCHEMA_VERSION), "made_at": f"{time.time():.0f}", "logs": json.dumps(given)}
+        notes = {"schema": str(schema.SCHEMA_VERSION), "made_at": f"{time.time():.0f}", "logs": json.dumps(logs)}
         database.write_meta(con, notes)
         fingerprint.store(con, job.now)
         _read(con, job)
@@ -335,11 +368,12 @@ def _derive(con: DuckDBPyConnection, job: _Job) -> None:
 
 
 def _diagnose(con: DuckDBPyConnection, job: _Job) -> None:
-    from replay.expert.engine import diagnose, load_rules
+    from replay.expert.engine import diagnose
+    from replay.expert.load import load_rules
 
     job.progress(Progress("diagnosing"))
     con.execute("BEGIN")
-    diagnose(con, load_rules([folder("rules"), *job.rules]))
+    diagnose(con, load_rules(job.rules))
     con.execute("COMMIT")
 
 

@@ -73,8 +73,8 @@ def rebuilding(path: Path) -> Iterator[DuckDBPyConnection]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def open_database(path: Path) -> DuckDBPyConnection:
-    """Open a finished database to read: no file but it can be reached, and no setting changed.
+def open_database(path: Path, writable: Path | None = None) -> DuckDBPyConnection:
+    """Open a finished database to read: no file but it (and `writable`) can be reached, and no setting changed.
 
     The file is attached to a connection of its own, because DuckDB would hand out the old content of a path that was
     opened before in this process and replaced since.
@@ -98,6 +98,8 @@ def open_database(path: Path) -> DuckDBPyConnection:
             f"{path}: made by another version of replay (schema {version}, this one reads {schema.SCHEMA_VERSION}); "
             "read the logs again"
         )
+    if writable is not None:
+        con.execute(f"SET allowed_paths = ['{_quoted(writable)}']")
     con.execute("SET enable_external_access = false")
     con.execute("SET lock_configuration = true")
     return con
@@ -184,14 +186,17 @@ def _connect(path: Path, options: str) -> DuckDBPyConnection:
             "autoload_known_extensions": "false",
         }
     )
-    place = str(path).replace("'", "''")
     try:
-        con.execute(f"ATTACH '{place}' AS {ALIAS} (TYPE duckdb, {options})")
+        con.execute(f"ATTACH '{_quoted(path)}' AS {ALIAS} (TYPE duckdb, {options})")
         con.execute(f"USE {ALIAS}")
     except duckdb.Error:
         con.close()
         raise
     return con
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
 
 
 def _file_of(con: DuckDBPyConnection) -> Path:

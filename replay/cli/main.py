@@ -1,0 +1,98 @@
+"""The command `replay`: names the commands, and turns every failure into one line and an exit code.
+
+Commands hold no logic: what they show, the library (replay.run) returns.
+"""
+
+import os
+import sys
+import traceback
+from typing import Annotated, cast
+
+import typer
+
+import replay
+from replay.cli import cache, diagnose, listing, query
+from replay.errors import ReplayError
+
+REPORT_TO = "https://github.com/torchreplay/torchreplay/issues"
+_USAGE_ERROR = cast("type[Exception]", typer.BadParameter.__mro__[2])
+"""Base of all errors that typer finds in a command line; the class itself has no public name in every version."""
+
+app = typer.Typer(
+    name="replay",
+    help="From the logs of a PyTorch run to what happened first, on which rank, why, and what it cost.",
+    invoke_without_command=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"replay {replay.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and end.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Show the help where no command is named."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.command()(diagnose.diagnose)
+app.command()(query.sql)
+app.command()(listing.ls)
+app.command()(listing.log)
+app.command()(diagnose.demo)
+app.add_typer(cache.app, name="cache")
+
+
+def main(arguments: list[str]) -> int:
+    """Run a command line and return its exit code; what went wrong is one line on stderr."""
+    try:
+        code = typer.main.get_command(app).main(arguments, prog_name="replay", standalone_mode=False)
+    except ReplayError as error:
+        return _complain(str(error), error.exit_code)
+    except _USAGE_ERROR as error:
+        return _complain(_usage(error), 2)
+    except (KeyboardInterrupt, typer.Abort):
+        return _complain("interrupted", 130)
+    except MemoryError:
+        return _complain("out of memory", 2)
+    except Exception as error:
+        if os.environ.get("REPLAY_DEBUG") == "1":
+            traceback.print_exc()
+        what = " ".join(f"{type(error).__name__}: {error}".split())
+        return _complain(f"unexpected: {what} (REPLAY_DEBUG=1 shows where; please report it at {REPORT_TO})", 2)
+    return code if isinstance(code, int) else 0
+
+
+def _usage(error: BaseException) -> str:
+    """What is wrong with the command line, and where the right form is told."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context is not None else "replay"
+    told: str = error.format_message() if hasattr(error, "format_message") else str(error)
+    return f"{' '.join(told.split())} ({command} --help)"
+
+
+def _complain(message: str, code: int) -> int:
+    from replay.report.wording import visible
+
+    sys.stderr.write(f"replay: {visible(message)}\n")
+    return code
+
+
+def run() -> None:
+    """Entry point of the installed command."""
+    sys.exit(main(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    run()
