@@ -291,10 +291,9 @@ def _read(con: DuckDBPyConnection, job: _Job) -> None:
     total = sum(f.size for f in changed)
     done = 0
     sink = TableSink(con)
-    sink.problems(job.inventory.problems)
     con.execute("BEGIN")
     for file in changed:
-        reading = _Reading(file, read_batches(file, job.hints), job.progress, done, total)
+        reading = _Reading(file, read_batches(file, job.hints, sink.problem), job.progress, done, total)
         counts = parse_file(file, reading, sink, job.hints, shared())
         sink.file(file, counts, ends_whole=reading.ends_whole)
         done += file.size
@@ -307,6 +306,9 @@ def _read(con: DuckDBPyConnection, job: _Job) -> None:
             database.keep_copy(con, job.kept)
         else:
             job.kept.unlink(missing_ok=True)
+    for problem in job.inventory.problems:  # after the copy: discovery finds them anew each time
+        sink.problem(problem)
+    sink.flush()
 
 
 def _unchanged(job: _Job) -> dict[int, int]:

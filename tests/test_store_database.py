@@ -178,6 +178,7 @@ def ingest(sink: TableSink, number: int, path: str, content: list[tuple[int, str
         sink.row("log_messages", segment, text=segment.text)
         if segment.text == "odd":
             sink.row("problems", segment, kind="torn", text=path)
+            sink.problem(Problem("truncated", path, number))
     sink.file(file, Counts(len(content), 0, 0, len(content), 0), ends_whole=True)
 
 
@@ -191,7 +192,6 @@ def test_merging_equals_a_fresh_ingest(tmp_path: Path) -> None:
     base = tmp_path / "base.duckdb"
     with database.building(tmp_path / "old.duckdb") as con:
         sink = TableSink(con)
-        sink.problems([Problem("empty", "old", 1)])
         for number, (path, content) in enumerate(old.items(), 1):
             ingest(sink, number, path, content)
         sink.flush()
@@ -199,7 +199,6 @@ def test_merging_equals_a_fresh_ingest(tmp_path: Path) -> None:
 
     def fresh(only: set[str]) -> TableSink:
         sink = TableSink(make_db())
-        sink.problems([Problem("empty", "new", 3)])
         for number, (path, content) in enumerate(new.items(), 1):
             if path in only:
                 ingest(sink, number, path, content)

@@ -122,7 +122,7 @@ def test_lines_and_files(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in (1, 2, 3):
         sink.line(line(number, "x" * (400 + number - 1)), 0, "plain", None, None)
     sink.file(SourceFile(7, "a", None, "text", "plain", 9, "d"), Counts(3, 0, 0, 3, 0), ends_whole=False)
-    sink.problems([Problem("torn", "a line is torn", 7, 2)])
+    sink.problem(Problem("torn", "a line is torn", 7, 2))
     sink.flush()
     assert con.execute("SELECT line_no, length(text), text[-1] FROM lines").fetchall() == [
         (1, 400, "x"),

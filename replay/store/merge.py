@@ -50,13 +50,6 @@ def _number(con: DuckDBPyConnection, kept: dict[int, int], duplicates: dict[int,
 def _merge_table(con: DuckDBPyConnection, table: Table) -> None:
     names = {c.name for c in table.columns}
     has_writer = "writer_id" in names
-    # What discovery said about the input has no writer: it was found out anew and stands before the rest.
-    only_parsed = " WHERE t.writer_id IS NOT NULL" if table.name == "problems" else ""
-    order = (
-        "writer_id IS NOT NULL, CASE WHEN writer_id IS NOT NULL THEN file_id END, place"
-        if has_writer
-        else "file_id, place"
-    )
     columns = ", ".join(c.quoted for c in table.columns)
     con.execute(f"""
         CREATE TABLE merged AS
@@ -66,9 +59,9 @@ def _merge_table(con: DuckDBPyConnection, table: Table) -> None:
             UNION ALL
             SELECT {_selected(table, "m.new_id", "m.duplicate_of")}, t.rowid
             FROM base.{table.name} AS t JOIN file_map AS m ON m.old_id = t.file_id
-            {_writer_join("base") if has_writer else ""}{only_parsed}
+            {_writer_join("base") if has_writer else ""}
         )
-        ORDER BY {order}
+        ORDER BY file_id, place
     """)
     con.execute(f"DROP TABLE {table.name}")
     con.execute(f"ALTER TABLE merged RENAME TO {table.name}")

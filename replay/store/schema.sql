@@ -61,6 +61,7 @@ CREATE TABLE writers ( -- who wrote lines: one row per identity seen in a file
     device INTEGER, -- CUDA device said by the line (NCCL's [n]), NULL where not said; not a rank
     label VARCHAR, -- launcher's own name for the writer: pod, container, task
     stream VARCHAR, -- stdout or stderr where known
+    rank_guess INTEGER, -- number in a label or a file's name that may be the rank; used only if nothing better is known
     run_id INTEGER, -- filled by identify
     rank INTEGER, -- global rank, filled by identify
     how VARCHAR -- how the rank is known: prefix, nccl-init, folder, file, hint, single, none

@@ -5,7 +5,7 @@ turned into numpy columns and inserted by one statement (100,000 rows in 30 ms; 
 Memory is bounded by FLUSH_ROWS, whatever the size of the log.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,7 @@ class TableSink:
                 device=identity.device,
                 label=identity.label,
                 stream=identity.stream,
+                rank_guess=identity.rank_guess,
             )
         return number
 
