@@ -13,6 +13,7 @@ BY_HEADER: dict[str, tuple[str, ...]] = {
         "nccl_env",
         "nccl_net",
         "nccl_warn",
+        "nccl_info",
         "nccl_text",
     ),
     "app": ("python", "launcher", "scheduler", "kernel", "gloo", "c10d", "trainer"),
@@ -29,8 +30,13 @@ BY_ARTIFACT: dict[str, tuple[str, ...]] = {
 }
 
 
-def families(header: str, artifact: str | None) -> tuple[str, ...]:
-    """Families for a message with this header and marker."""
-    if artifact is not None:
-        return BY_ARTIFACT.get(artifact, ())
+NCCL_WARNING = ("nccl_net", "nccl_warn", "nccl_other", "nccl_text")
+
+
+def families(header: str, marker: str | None) -> tuple[str, ...]:
+    """Families for a message with this header and marker: torch's artifact, NCCL's level."""
+    if header == "nccl":
+        return NCCL_WARNING if marker in {"WARN", "ATTN"} else BY_HEADER["nccl"]
+    if marker is not None:
+        return BY_ARTIFACT.get(marker, ())
     return BY_HEADER.get(header, ())

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from replay.parse.blocks.compiles import Compiles
+from replay.parse.blocks.graph_breaks import GraphBreaks
 from replay.parse.blocks.limits import Limits
 from replay.parse.blocks.nccl import NcclLines
 from replay.parse.blocks.recompiles import Recompiles
@@ -16,5 +17,6 @@ FACTORIES: list[Factory] = [
     Recompiles,
     Compiles,
     Limits,
+    GraphBreaks,
     Trainer,
 ]

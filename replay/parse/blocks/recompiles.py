@@ -1,0 +1,169 @@
+"""Recompile messages to rows of `guard_failures`: one row a reason, newest cache entry first."""
+
+from dataclasses import dataclass, field
+
+from replay.grammar.executor import shared
+from replay.grammar.model import Match
+from replay.parse.guard_reasons import Reason, parse_reason, split_reasons
+from replay.parse.model import Segment, Sink
+from replay.parse.places import Frame, is_installed, users_frame
+
+_FAMILY = "recompiles"
+_LAST_QUOTES = str.maketrans("", "", "\\")
+
+
+@dataclass(slots=True)
+class _Item:
+    """One reason with the stack below it."""
+
+    segment: Segment
+    failed_id: str | None
+    text: str
+    frames: list[Frame] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Block:
+    head: Segment | None
+    fn: str | None
+    file: str | None
+    line: int | None
+    compile_id: str | None
+    artifact: str | None
+    items: list[_Item] = field(default_factory=list)
+    in_stack: bool = False
+
+
+def compile_id_of(segment: Segment) -> str | None:
+    """Compile id in the header, without the number of the attempt; None where there is none."""
+    trace_id = segment.head.get("trace_id")
+    return trace_id.partition("_")[0] if trace_id and trace_id != "-/-" else None
+
+
+class Recompiles:
+    """Assembles the recompile messages of one writer."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._block: _Block | None = None
+
+    def feed(self, segment: Segment) -> str | None:
+        """See Assembler."""
+        if segment.record == "recompile_head":
+            self.close()
+            self._begin(segment, segment.fields)
+            return None
+        block = self._block
+        if block is None:
+            return self._orphan(segment) if segment.record == "recompile_reason" else None
+        match = self._match(segment, block)
+        if match is None:
+            self.close()
+            return None
+        self._take(block, segment, match)
+        return "continuation"
+
+    def close(self) -> None:
+        """See Assembler."""
+        block, self._block = self._block, None
+        if block is None:
+            return
+        nth = 0
+        for item in block.items:
+            texts = split_reasons(item.text) if block.artifact == "recompiles_verbose" else [item.text]
+            for text in texts:
+                self._row(block, item, text, nth)
+                nth += 1
+
+    def _begin(self, segment: Segment, fields: dict[str, str]) -> None:
+        self._block = _Block(
+            head=segment,
+            fn=fields["fn"],
+            file=fields["file"],
+            line=int(fields["fn_line"]),
+            compile_id=compile_id_of(segment),
+            artifact=segment.head.get("artifact"),
+        )
+        if "reason" in fields:
+            self._block.items.append(_Item(segment, None, fields["reason"].translate(_LAST_QUOTES)))
+
+    def _orphan(self, segment: Segment) -> None:
+        """A reason whose head was not seen: the file begins in the middle of the message."""
+        self._block = _Block(None, None, None, None, compile_id_of(segment), segment.head.get("artifact"))
+        self._take(self._block, segment, segment.match)
+
+    def _match(self, segment: Segment, block: _Block) -> Match | None:
+        """The match of a line that goes on with the block. Lines of its own header are matched already; bare ones (a
+        format without prefixes) are tried here, where it is known that a block is open.
+        """
+        if segment.header == "torch":
+            same = segment.head.get("artifact") == block.artifact and compile_id_of(segment) == block.compile_id
+            if not same:
+                return None
+            return segment.match or shared().one(_FAMILY, segment.text) or Match(_FAMILY, "text", "text", {})
+        if segment.header or not (block.head is None or block.head.header in {"", "torch"}):
+            return None
+        match = shared().one(_FAMILY, segment.text)
+        if match is None or (match.record == "recompile_source" and not block.in_stack):
+            return None
+        return match
+
+    def _take(self, block: _Block, segment: Segment, match: Match | None) -> None:
+        record = match.record if match else ""
+        fields = match.fields if match else {}
+        if record == "recompile_reason":
+            block.items.append(_Item(segment, fields["failed_id"], fields.get("reason", "")))
+            block.in_stack = False
+        elif record in {"recompile_stack", "recompile_python_stack"}:
+            block.in_stack = True
+        elif record == "recompile_frame" and block.items:
+            block.items[-1].frames.append(Frame(fields["file"], int(fields["line"]), fields["fn"]))
+        elif record == "recompile_guard":
+            block.in_stack = False
+        elif record == "recompile_item" and not block.in_stack:
+            if not block.items or block.items[-1].failed_id is None:
+                block.items.append(_Item(segment, None, fields.get("reason", "")))
+            else:
+                block.items[-1].text += " " + fields.get("reason", "").strip()
+
+    def _row(self, block: _Block, item: _Item, text: str, nth: int) -> None:
+        reason = parse_reason(text)
+        user = place_of(reason, item.frames, block.file)
+        self._sink.row(
+            "guard_failures",
+            item.segment,
+            compile_id=block.compile_id,
+            failed_id=item.failed_id,
+            nth=nth,
+            fn=block.fn,
+            fn_file=block.file,
+            fn_line=block.line,
+            is_framework=is_installed(block.file) if block.file else None,
+            reason=text.strip(),
+            kind=reason.kind,
+            source=reason.source,
+            expected=reason.expected,
+            actual=reason.actual,
+            dim=reason.dim,
+            detail=reason.detail,
+            user_file=user[0],
+            user_line=user[1],
+            cause=reason.cause,
+            compile_line=block.head.line.line_no if block.head else None,
+            complete=block.head is not None and item.segment.line.whole,
+        )
+
+
+def place_of(reason: Reason, frames: list[Frame], fn_file: str | None) -> tuple[str | None, int | None]:
+    """The user's place of a guard: of the stack below it, else of its comment. Comments hold shortened paths; where
+    one is the tail of the function's file, that is meant.
+    """
+    frame = users_frame(frames)
+    if frame is not None:
+        return frame.file, frame.line
+    file = reason.user_file
+    if file is None or is_installed(file):
+        return None, None
+    if fn_file is not None and fn_file.endswith(file):
+        return (None, None) if is_installed(fn_file) else (fn_file, reason.user_line)
+    return file, reason.user_line
