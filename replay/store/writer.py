@@ -124,10 +124,9 @@ class TableSink:
             ends_whole=ends_whole,
         )
 
-    def problems(self, problems: Iterable[Problem]) -> None:
-        """Add what was odd about the input."""
-        for problem in problems:
-            self.add("problems", kind=problem.kind, text=problem.text, file_id=problem.file_id, line_no=problem.line_no)
+    def problem(self, problem: Problem) -> None:
+        """Add something odd about the input."""
+        self.add("problems", kind=problem.kind, text=problem.text, file_id=problem.file_id, line_no=problem.line_no)
 
     def flush(self) -> None:
         """Write out everything that waits."""
