@@ -38,7 +38,8 @@ class Identity:
 @dataclass(frozen=True, slots=True)
 class Voted:
     """A wrapper form that the lines of a file voted for. `width`: characters of its number or name with padding (None:
-    any); `stems`: its names with the numbers replaced by `#` (empty: any)."""
+    any); `stems`: its names with the numbers replaced by `#` (empty: any).
+    """
 
     form: str
     width: int | None = None

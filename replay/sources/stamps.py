@@ -9,7 +9,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from replay.errors import UsageError
 
 _MONTHS = {
-    name: n for n, name in enumerate("Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(), start=1)
+    name: n
+    for n, name in enumerate(
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], start=1
+    )
 }  # syslog's, always English
 
 
@@ -44,7 +47,12 @@ class Stamps:
         """Seconds since 1970 (UTC) as the log's own clock shows them."""
         return seconds + self._offset(int(seconds // 900)) if self._zone else seconds
 
-    def dated(self, year: str | None, month: str, day: str, clock: str) -> float | None:
+    def plain(self, date: str, clock: str) -> float | None:
+        """Seconds of "2026-11-29" and "22:51:25.464" or "22:51"; no zone is told, so it is the log's own."""
+        start = _day(date)
+        return None if start is None else start + _of_day(clock)
+
+    def monthly(self, year: str | None, month: str, day: str, clock: str) -> float | None:
         """Seconds of "Nov", "29" and "22:51:25"; no zone is told, so it is the log's own."""
         number = _MONTHS[month]
         own = int(year) if year else self._year - (1 if number > self._month else 0)
@@ -91,4 +99,4 @@ def _day(date: str) -> float | None:
 
 
 def _of_day(clock: str) -> float:
-    return int(clock[:2]) * 3600 + int(clock[3:5]) * 60 + float(clock[6:].replace(",", "."))
+    return int(clock[:2]) * 3600 + int(clock[3:5]) * 60 + float(clock[6:].replace(",", ".") or 0)

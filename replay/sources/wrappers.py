@@ -48,7 +48,7 @@ class Form:
         groups = compiled.groupindex
         self.claims = {g.split("_")[0] if g.startswith("label") else g: g for g in groups}
         self.claims = {field: self.claims[field] for field in _FIELDS if field in self.claims}
-        self.stamp = "" if "clock" not in groups else "zone" if "zone" in groups else "month"
+        self.stamp = next((key for key in ("zone", "month", "time_of_day") if key in groups), "")
 
     def read(self, found: re.Match[str]) -> dict[str, str]:
         """What the match says about the writer."""
@@ -64,8 +64,18 @@ def forms(record: str) -> tuple[Form, ...]:
 @cache
 def _guard(voted: tuple[str, ...]) -> re.Pattern[str]:
     """One pattern that says whether any form may begin the line."""
-    chosen = [f for f in (*forms("certain"), *forms("voted")) if f in forms("certain") or f.name in voted]
+    chosen = [*forms("certain"), *(f for f in forms("voted") if f.name in voted)]
     return re.compile("|".join(f"(?:{_NAMED_GROUP.sub('(?:', f.pattern)})" for f in chosen) + r"|\{", re.DOTALL)
+
+
+class Layer(NamedTuple):
+    """One wrapper of one line: its form, what it says of the writer, its stamp, and what it wraps."""
+
+    form: str
+    said: dict[str, str]
+    t: float | None
+    rest: str
+    partial: bool = False
 
 
 class Peeled(NamedTuple):
@@ -80,7 +90,7 @@ class Peeled(NamedTuple):
 class _Writer:
     """What the layers peeled so far tell; `next` leads on by what the next layer says."""
 
-    __slots__ = ("identity", "next", "ranks", "rank_said")
+    __slots__ = ("identity", "next", "rank_said", "ranks")
 
     def __init__(self, identity: Identity, ranks: int, rank_said: bool) -> None:
         self.identity, self.ranks, self.rank_said = identity, ranks, rank_said
@@ -94,28 +104,32 @@ class Peeler:
         self._wrapping, self._root = wrapping, _Writer(identity, 0, rank_said=False)
         self._stamps = Stamps(hints.tz, hints.year, mtime)
         self._voted = {v.form: v for v in wrapping.voted}
-        self._forms = [f for f in (*forms("voted"), *forms("certain")) if f.name in self._voted or f in forms("certain")]
+        self._forms = [
+            f for f in (*forms("voted"), *forms("certain")) if f.name in self._voted or f in forms("certain")
+        ]
         self._by_first: dict[str, list[Form]] = {}
         self._begins = _guard(tuple(sorted(self._voted))).match
         self._colours = wrapping.colours
         self._writers = 0
 
-    def peel(self, text: str, layers: list[str] | None = None) -> Peeled:
-        """Peel one line (without its newline). The names of the layers are appended to `layers`, outermost first."""
+    def peel(self, text: str, layers: list[Layer] | None = None) -> Peeled:
+        """Peel one line (without its newline). What each layer says is appended to `layers`, outermost first."""
         text = self._clean(text)
         if self._begins(text) is None:
             return Peeled(text, self._root.identity, None)
         writer, t, partial = self._root, None, False
-        used: list[str] = layers if layers is not None else []
-        start = len(used)
+        used: list[str] = []
         for _ in range(_MAX_LAYERS):
-            step = self._record(text, writer) if text[:1] == "{" else self._layer(text, writer, used[start:])
+            step = self._record(text) if text[:1] == "{" else self._layer(text, used)
             if step is None:
                 break
-            text, writer, name, stamp, more = step
-            used.append(name)
-            t = t if t is not None else stamp
-            partial = partial or more
+            text = step.rest
+            writer = self._after(writer, step.said)
+            t = t if t is not None else step.t
+            partial = partial or step.partial
+            used.append(step.form)
+            if layers is not None:
+                layers.append(step)
             if not text or self._begins(text) is None:
                 break
         return Peeled(text, writer.identity, t, partial)
@@ -127,7 +141,7 @@ class Peeler:
             text = strip_colours(text)
         return text.removesuffix("\r").removeprefix("\ufeff")
 
-    def _layer(self, text: str, writer: _Writer, used: list[str]) -> "tuple[str, _Writer, str, float | None, bool] | None":
+    def _layer(self, text: str, used: list[str]) -> Layer | None:
         first = text[0]
         candidates = self._by_first.get(first)
         if candidates is None:
@@ -141,9 +155,8 @@ class Peeler:
             voted = self._voted.get(form.name)
             if voted is not None and (form.name in used or not fits(voted, found, said)):
                 continue
-            rest = found["text"] or ""
-            more = form.name == "cri" and found["flag"] == "P"
-            return rest, self._after(writer, said), form.name, self._stamp(form, found), more
+            partial = form.name == "cri" and found["flag"] == "P"
+            return Layer(form.name, said, self._stamp(form, found), found["text"] or "", partial)
         return None
 
     def _stamp(self, form: Form, found: re.Match[str]) -> float | None:
@@ -151,10 +164,12 @@ class Peeler:
             return self._stamps.zoned(found["date"], found["clock"], found["zone"])
         if form.stamp == "month" and found["clock"]:
             year = found["year"] if "year" in found.re.groupindex else None
-            return self._stamps.dated(year, found["month"], found["day"], found["clock"])
+            return self._stamps.monthly(year, found["month"], found["day"], found["clock"])
+        if form.stamp == "time_of_day":
+            return self._stamps.plain(found["date"], found["time_of_day"])
         return None
 
-    def _record(self, text: str, writer: _Writer) -> "tuple[str, _Writer, str, float | None, bool] | None":
+    def _record(self, text: str) -> Layer | None:
         record = records.unwrap(text)
         if record is None:
             return None
@@ -163,7 +178,7 @@ class Peeler:
             for field in ("rank", "local_rank", "host", "pid", "stream", "label")
             if (value := getattr(record, field)) is not None
         }
-        return self._clean(record.line), self._after(writer, said), "json", self._stamps.any(record.time), False
+        return Layer("json", said, self._stamps.any(record.time), self._clean(record.line))
 
     def _after(self, writer: _Writer, said: dict[str, str]) -> _Writer:
         if not said:
