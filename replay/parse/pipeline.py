@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from replay.grammar.executor import ReExecutor
+from replay.grammar.model import Match
 from replay.parse.blocks import FACTORIES
 from replay.parse.clock import Clock
 from replay.parse.families import families
 from replay.parse.model import Assembler, Counts, Segment, Sink
+from replay.parse.rejoin import Rejoiner
 from replay.parse.segments import Segmenter
 from replay.sources.model import Hints, Identity, Line, SourceFile
 
@@ -32,7 +34,8 @@ class FileParser:
 
     def __init__(self, file: SourceFile, sink: LineSink, hints: Hints, executor: ReExecutor) -> None:
         self._file, self._sink, self._executor = file, sink, executor
-        self._segmenter = Segmenter(executor, Clock(hints.year, file.mtime))
+        segmenter = Segmenter(executor, Clock(hints.year, file.mtime))
+        self._rejoiner = Rejoiner(lambda line: list(segmenter.split(line)), self._is_known)
         self._assemblers: dict[int, list[Assembler]] = {}
         self._last_headed: int | None = None
         self.counts = Counts()
@@ -40,17 +43,22 @@ class FileParser:
     def feed(self, lines: Iterable[Line]) -> None:
         """Take the next lines of the file, in order."""
         for line in lines:
-            self._line(line)
+            for whole, segments in self._rejoiner.push(line):
+                self._line(whole, segments)
 
     def close(self) -> None:
         """The file is over: end all open blocks."""
+        for line, segments in self._rejoiner.flush():
+            self._line(line, segments)
+        for segment in self._rejoiner.leftovers():
+            self._segment(segment)
         for assemblers in self._assemblers.values():
             for assembler in assemblers:
                 assembler.close()
 
-    def _line(self, line: Line) -> None:
+    def _line(self, line: Line, segments: list[Segment]) -> None:
         best, form, first = "plain", None, None
-        for segment in self._segmenter.split(line):
+        for segment in segments:
             kind = self._segment(segment)
             first = first or segment
             if _RANK[kind] > _RANK[best] or (form is None and kind == best):
@@ -62,11 +70,21 @@ class FileParser:
         writer = first.writer_id if first else self._sink.writer(self._file, line.identity)
         self._sink.line(line, writer, best, form if best != "plain" else None, first.t if first else line.t)
 
+    def _match(self, segment: Segment) -> Match | None:
+        head = segment.head
+        for family in families(segment.header, head.get("artifact") or head.get("nccl_level")):
+            match = self._executor.one(family, segment.text)
+            if match:
+                return match
+        return None
+
+    def _is_known(self, segment: Segment) -> bool:
+        """Whether a production that knows the message takes it, not only one that takes any text."""
+        match = self._match(segment)
+        return match is not None and match.family != "nccl_text"
+
     def _segment(self, segment: Segment) -> str:
-        for family in families(segment.header, segment.head.get("artifact")):
-            segment.match = self._executor.one(family, segment.text)
-            if segment.match:
-                break
+        segment.match = self._match(segment)
         segment.writer_id = self._writer(segment)
         verdict = self._ask(segment)
         if segment.header not in {"", "app"}:

@@ -39,7 +39,7 @@ class Segmenter:
 
     def _piece(self, line: Line, text: str, column: int) -> Iterator[Segment]:
         match = self._executor.one("headers", text)
-        if match is None:
+        if match is None or self._is_doubled(match):
             found = self._glued(text, 0)
             if found is None:
                 yield self._app(line, text, column)
@@ -61,6 +61,13 @@ class Segmenter:
         if not any(mark in text for mark in _GLUED):
             return None
         return self._executor.find("headers", text, start)
+
+    def _is_doubled(self, match: Match) -> bool:
+        """Whether a host name is that of another host behind the begin of its own: a line cut in its host name."""
+        host = match.fields.get("nccl_host")
+        if host is None or host in self._hosts:
+            return False
+        return any(host.endswith(known) and known.startswith(host[: -len(known)]) for known in self._hosts)
 
     def _real_start(self, text: str, start: int, match: Match) -> tuple[int, Match]:
         host = match.fields.get("nccl_host")

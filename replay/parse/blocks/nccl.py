@@ -26,6 +26,7 @@ class NcclLines:
             "nccl_env": variable_row,
             "nccl_topo": topology_rows,
             "nccl_warn": self._warnings.rows,
+            "nccl_other": self._warnings.rows,
         }
 
     def feed(self, segment: Segment) -> str | None:
@@ -37,7 +38,7 @@ class NcclLines:
             take = self._by_family.get(match.family)
             if take:
                 take(self._sink, segment)
-            if match.family != "nccl_warn" and segment.head.get("nccl_level") in {"WARN", "ATTN"}:
+            if match.family not in {"nccl_warn", "nccl_other"} and segment.head.get("nccl_level") in {"WARN", "ATTN"}:
                 self._warnings.other(self._sink, segment)
         elif match.family == "nccl_bare":
             if match.record == "nccl_goes_on":

@@ -27,12 +27,9 @@ class Warnings:
         self._seen: dict[str, int] = {}
 
     def rows(self, sink: Sink, segment: Segment) -> None:
-        """Take a line of the family nccl_warn."""
-        fields, level = segment.fields, _level(segment)
-        if segment.record == "chain":
-            level = "chain"
-        elif level == "info" and segment.match and segment.match.form.startswith("other_"):
-            return
+        """Take a line of the families nccl_warn and nccl_other."""
+        fields = segment.fields
+        level = "chain" if segment.record == "chain" else _level(segment)
         if self._is_repeated(segment.text):
             return
         _warning(sink, segment, level, segment.record.replace("_", "-"))
