@@ -11,7 +11,7 @@ from typing import Annotated, cast
 import typer
 
 import replay
-from replay.cli import cache, diagnose, listing, query
+from replay.cli import cache, diagnose, listing, proof, query, rules
 from replay.errors import ReplayError
 
 REPORT_TO = "https://github.com/torchreplay/torchreplay/issues"
@@ -50,7 +50,10 @@ app.command()(diagnose.diagnose)
 app.command()(query.sql)
 app.command()(listing.ls)
 app.command()(listing.log)
+app.command()(proof.why)
+app.command()(proof.why_not)
 app.command()(diagnose.demo)
+app.add_typer(rules.app, name="rules")
 app.add_typer(cache.app, name="cache")
 
 

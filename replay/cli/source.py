@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _LOGS = Annotated[
     list[str],
     typer.Argument(
-        metavar="LOGS",
+        metavar="LOGS...",
         help="Folders or files, a quoted glob, - (stdin), a .duckdb made before, or @ (the last one used).",
     ),
 ]

@@ -164,20 +164,24 @@ def _evidence(row: dict[str, Any]) -> Evidence:
 
 
 def _chain(rows: list[dict[str, Any]], start: float | None) -> tuple[Link, ...]:
-    """One link per step of the rule, in the rule's order."""
-    groups: dict[tuple[str, str], list[int]] = {}
+    """One link per step of the rule, in the rule's order.
+
+    A label may say it all (`guard failed: tensor 'x' ...`); else the words of the line's event stand for the line.
+    """
+    groups: dict[str, list[int]] = {}
     for position, row in enumerate(rows):
-        groups.setdefault((row["step_name"] or "", row["label"] or ""), []).append(position)
+        groups.setdefault(row["step_name"] or row["label"] or "", []).append(position)
     links = []
-    for (step_name, label), positions in groups.items():
+    for step_name, positions in groups.items():
         members = [rows[p] for p in positions]
         times = [t for m in members if (t := _since(m["t"], start)) is not None]
+        label, _, said = (members[0]["label"] or step_name).partition(": ")
         links.append(
             Link(
-                label=label or step_name,
+                label=label,
                 ranks=tuple(sorted({m["rank"] for m in members if m["rank"] is not None})),
                 t=min(times) if times else None,
-                text=members[0]["summary"] or members[0]["text"] or "",
+                text=said or members[0]["summary"] or members[0]["text"] or "",
                 evidence=tuple(positions),
             )
         )

@@ -14,7 +14,7 @@ from replay.report.wording import certainty, count, duration, ranks_phrase, visi
 _PLACES_SHOWN = 2
 _OTHERS_SHOWN = 6
 _UNSEEN_SHOWN = 8
-_LABEL = 18
+_LONGEST_LABEL = 28
 _SGR = {"bold": "1", "dim": "2", "red": "1;31", "yellow": "33", "green": "32", "cyan": "36"}
 
 _UNKNOWN = {
@@ -75,23 +75,24 @@ def _root(finding: Finding, style: Style, logs: str, checked: Mapping[str, str])
     else:
         lines.append("    " + style.paint(tail, "yellow"))
     lines.append("")
+    labels = [len(visible(link.label)) for link in finding.chain]
+    column = 8 + max((length for length in labels if length <= _LONGEST_LABEL), default=0)
     for number, link in enumerate(finding.chain, 1):
-        lines += _link(number, link, finding, style)
+        lines += _link(number, link, finding, style, column)
     if finding.chain:
         lines.append("")
     lines += _fields(finding, style, logs, checked)
     return [*lines, ""]
 
 
-def _link(number: int, link: Link, finding: Finding, style: Style) -> list[str]:
-    """A step of the story: number, label, what the line says, whose it is; below, where it stands."""
+def _link(number: int, link: Link, finding: Finding, style: Style, column: int) -> list[str]:
+    """A step of the story: number, label, what the line says (from `column` on), whose it is; below, the place."""
     who = ranks_phrase(link.ranks)
-    label = visible(link.label)
-    column = 6 + max(_LABEL, min(len(label) + 2, 26))
+    label = _one_line(link.label)
     room = max(style.width - column - (len(who) + 2 if who else 0), 20)
     words = textwrap.wrap(_one_line(link.text), room, max_lines=3, placeholder=" …") or [""]
-    head = f"{number:>4}  {label}"
-    rows = [head] if len(head) + 2 > column else [head.ljust(column) + words.pop(0)]
+    heads = _wrap(label, style.width - len(who) - 2, first=f"{number:>4}  ", rest="      ")
+    rows = heads if len(heads[-1]) + 2 > column else [*heads[:-1], heads[-1].ljust(column) + words.pop(0)]
     rows += [" " * column + w for w in words]
     if who:
         rows[0] = rows[0].ljust(style.width - len(who)) + style.paint(who, "cyan")

@@ -1,0 +1,142 @@
+"""`replay rules`: read, check and explain the rules that findings come from."""
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from replay.cli import screen
+from replay.errors import UsageError
+
+if TYPE_CHECKING:
+    from replay.expert.load import RuleBook
+    from replay.expert.rule import Rule, Step
+
+app = typer.Typer(help="The rules that findings come from.", invoke_without_command=True)
+
+_Folders = Annotated[
+    list[Path] | None,
+    typer.Option("--rules", metavar="DIR", help="A folder of rules beside the built-in ones; may be given again."),
+]
+_Id = Annotated[str, typer.Argument(metavar="RULE", help="Id of the rule.")]
+
+
+class RuleFormat(StrEnum):
+    """How a list of rules is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@app.callback()
+def options(context: typer.Context) -> None:
+    """Show the help where no command is named."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+@app.command("list")
+def list_rules(
+    rules: _Folders = None,
+    output: Annotated[RuleFormat, typer.Option("--format", "-f", help="How to write the list.")] = RuleFormat.TEXT,
+) -> None:
+    """List the rules: id, layer, title."""
+    book = _book(rules)
+    if output is RuleFormat.JSON:
+        items = [{"id": r.id, "layer": r.layer, "cause": r.cause or r.id, "title": r.title} for r in book]
+        screen.write(json.dumps(items, indent=1, ensure_ascii=False) + "\n")
+        return
+    screen.write(screen.table([["rule", "layer", "title"], *([r.id, r.layer, r.title] for r in book)]))
+
+
+@app.command("show")
+def show(rule: _Id, rules: _Folders = None) -> None:
+    """Print a rule as it is written."""
+    path = rule_named(_book(rules), rule).path
+    screen.write(path.read_text() if path is not None else "")
+
+
+@app.command("check")
+def check(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="[DIR]...", help="Folders of rules; without any, the built-in ones.")
+    ] = None,
+) -> None:
+    """Check rules against the schema, and against the cases beside them; end with 1 if any is wrong."""
+    from replay.expert.cases import run_cases
+    from replay.expert.check import check as faults_of
+
+    book = _book(folders)
+    own = [r for r in book if not folders or any(r.path and r.path.is_relative_to(f) for f in folders)]
+    faults = [str(fault) for fault in faults_of(book, own)]
+    results = [] if faults else [result for rule in own for result in run_cases(book, rule)]
+    faults += [f"{r.rule}: case {r.case!r}: {r.fault}" for r in results if r.fault]
+    for fault in faults:
+        screen.write(f"{fault}\n")
+    screen.write(f"{len(own)} rules, {len(results)} cases, {len(faults)} faults\n")
+    if faults:
+        raise typer.Exit(1)
+
+
+@app.command("explain")
+def explain(
+    rule: _Id,
+    rules: _Folders = None,
+    sql: Annotated[bool, typer.Option("--sql", help="Print the query that the rule is compiled to.")] = False,
+) -> None:
+    """Say what a rule looks for, what it must not be fooled by, and what it advises."""
+    book = _book(rules)
+    chosen = rule_named(book, rule)
+    screen.write(_sql(book, chosen) if sql else _explained(chosen))
+
+
+def _book(folders: list[Path] | None) -> "RuleBook":
+    from replay.expert.load import load_rules
+
+    return load_rules(folders or ())
+
+
+def rule_named(book: "RuleBook", name: str) -> "Rule":
+    found = book.by_id.get(name)
+    if found is None:
+        import difflib
+
+        near = difflib.get_close_matches(name, list(book.by_id), 3)
+        raise UsageError(
+            f"no rule {name}" + (f"; did you mean {' or '.join(near)}?" if near else " (replay rules list)")
+        )
+    return found
+
+
+def _explained(rule: "Rule") -> str:
+    lines = [f"{rule.id}: {rule.title}", f"concludes {rule.cause or rule.id} ({rule.layer})", ""]
+    if rule.requires:
+        lines.append(f"needs     {', '.join(rule.requires)} to have been logged")
+    for name, step in rule.steps:
+        how = "no row of" if step.absent else "a row of" if step.exists else "rows of"
+        lines.append(f"when      {how} {_condition(name, step)}")
+    lines += ["unless    " + " and ".join(_condition(n, s) for n, s in chain) for chain in rule.vetoes]
+    texts = [("says", rule.say), ("safety", rule.safety), ("mistakes", rule.falsepositives)]
+    texts += [("advice", f"{a.then}" + (f" (if {a.condition})" if a.condition else "")) for a in rule.advices]
+    texts += [("see", reference) for reference in rule.references]
+    lines += [f"{name:<10}{' '.join(text.split())}" for name, text in texts if text]
+    return "\n".join(lines) + "\n"
+
+
+def _condition(name: str, step: "Step") -> str:
+    return f"{step.table} ({name})" + (f" where {step.where}" if step.where else "")
+
+
+def _sql(book: "RuleBook", rule: "Rule") -> str:
+    import duckdb
+
+    from replay.expert.catalog import Catalog
+    from replay.expert.query import build
+    from replay.store import schema
+
+    con = duckdb.connect()
+    schema.create(con)
+    book.prepare(con)
+    return build(rule, Catalog.of(con)).sql.strip() + "\n"
