@@ -4,7 +4,7 @@ artifacts, by the marker in the header). Order is preference.
 
 BY_HEADER: dict[str, tuple[str, ...]] = {
     "torch": ("compile", "limit", "cache", "cudagraphs", "launcher", "c10d"),
-    "c10": ("c10d", "gloo"),
+    "c10": ("c10d", "gloo", "checks", "device"),
     "nccl": (
         "nccl_channel",
         "nccl_comm",
@@ -16,8 +16,21 @@ BY_HEADER: dict[str, tuple[str, ...]] = {
         "nccl_info",
         "nccl_text",
     ),
-    "app": ("python", "launcher", "scheduler", "kernel", "gloo", "c10d", "trainer"),
-    "": ("torch_bare", "python", "launcher", "scheduler", "kernel", "gloo", "c10d", "nccl_bare", "trainer"),
+    "app": ("python", "launcher", "scheduler", "kernel", "gloo", "c10d", "checks", "device", "trainer"),
+    "": (
+        "torch_bare",
+        "python",
+        "launcher",
+        "scheduler",
+        "kernel",
+        "gloo",
+        "c10d",
+        "checks",
+        "device",
+        "versions",
+        "nccl_bare",
+        "trainer",
+    ),
 }
 
 BY_ARTIFACT: dict[str, tuple[str, ...]] = {
@@ -25,6 +38,17 @@ BY_ARTIFACT: dict[str, tuple[str, ...]] = {
     "recompiles_verbose": ("recompiles",),
     "graph_breaks": ("graph_breaks",),
     "guards": ("guard_tree",),
+    "graph_code": ("graphs",),
+    "graph_code_verbose": ("graphs",),
+    "graph": ("graphs",),
+    "graph_sizes": ("graphs",),
+    "aot_graphs": ("graphs",),
+    "aot_joint_graph": ("graphs",),
+    "pre_grad_graphs": ("graphs",),
+    "post_grad_graphs": ("graphs",),
+    "ddp_graphs": ("graphs",),
+    "output_code": ("graphs",),
+    "compiled_autograd": ("graphs",),
     "cudagraphs": ("cudagraphs",),
     "perf_hints": ("cudagraphs", "compile"),
 }

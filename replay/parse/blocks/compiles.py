@@ -6,9 +6,9 @@ begins another one. `0/0_1` is the first restart of the analysis of `0/0`, not a
 
 from dataclasses import dataclass
 
-from replay.parse.blocks.recompiles import compile_id_of
 from replay.parse.model import Segment, Sink
 from replay.parse.places import Frame, is_installed, users_frame
+from replay.parse.torch_lines import compile_id_of, record_of
 
 _BLOCK = "recompile-block"
 _DONE = {"compile_settled", "compile_backend_done", "compile_traced"}
@@ -54,7 +54,7 @@ class Compiles:
 
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
-        record = segment.record
+        record = record_of(segment)
         if record == "recompile_frame":
             self._framework_frame(segment.fields)
         elif record.startswith(("compile_", "recompile_head", "limit_")):
@@ -62,7 +62,7 @@ class Compiles:
         trace_id = segment.head.get("trace_id")
         if trace_id is not None and trace_id != "-/-":
             compile_id, _, restart = trace_id.partition("_")
-            self._touch(compile_id, int(restart or 0), segment)
+            self._touch(compile_id, int(restart or 0), segment, record)
         return None
 
     def close(self) -> None:
@@ -97,6 +97,9 @@ class Compiles:
                 self._failed(segment)
             case "limit_head":
                 self._refused(segment)
+            case "limit_function" if self._current is not None and self._current.fn is None:
+                self._current.fn, self._current.file = fields["fn"], fields["file"]
+                self._current.line = int(fields["fn_line"])
             case _ if record in _DONE and self._current is not None:
                 self._current.status = self._current.status or "done"
 
@@ -154,7 +157,7 @@ class Compiles:
         self._by_id[compile_id] = made
         return made
 
-    def _touch(self, compile_id: str, restart: int, segment: Segment) -> None:
+    def _touch(self, compile_id: str, restart: int, segment: Segment, record: str) -> None:
         """Any line with an id moves the end of its compile, until that is settled; then only what settles it does:
         a backward pass that is compiled later has the same id.
         """
@@ -167,12 +170,12 @@ class Compiles:
                 found = self._make(segment, compile_id)
         found.restart = max(found.restart, restart)
         is_guard = segment.head.get("artifact") in {"guards", "verbose_guards"}
-        settles = is_guard or segment.record == "compile_settled"
+        settles = is_guard or record == "compile_settled"
         if settles:
             found.is_settled, found.status = True, found.status or "done"
-        if (settles or not found.is_settled) and not segment.record.startswith(("recompile_", "limit_")):
+        if (settles or not found.is_settled) and not record.startswith(("recompile_", "limit_")):
             found.t_last = segment.t
-        in_stack = segment.record in {"compile_begin", "compile_frame"} or segment.text.startswith("    ")
+        in_stack = record in {"compile_begin", "compile_frame"} or segment.text.startswith("    ")
         if self._stack is not None and not in_stack:
             found.user = users_frame(self._stack) or found.user
             self._stack = None
@@ -209,6 +212,7 @@ class Compiles:
             found = self._make(segment, compile_id)
         if found is not None:
             found.status, found.fail_reason = "skipped", segment.text[:_REASON_CUT]
+            self._current = found
 
     def _row(self, compile_: _Compile) -> None:
         nth = _nth(compile_.compile_id) if compile_.compile_id else None

@@ -4,10 +4,10 @@ from dataclasses import dataclass, field
 
 from replay.grammar.executor import shared
 from replay.grammar.model import Match
-from replay.parse.blocks.recompiles import compile_id_of
 from replay.parse.graph_break_kinds import OTHER, kind_of
 from replay.parse.model import Segment, Sink
 from replay.parse.places import Frame, is_installed, users_frame
+from replay.parse.torch_lines import compile_id_of, is_same_message, record_of
 
 _FAMILY = "graph_breaks"
 _HEADS = {
@@ -53,7 +53,7 @@ class GraphBreaks:
 
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
-        if segment.record in _HEADS:
+        if record_of(segment) in _HEADS:
             self._head(segment)
             return None
         block = self._block
@@ -136,10 +136,7 @@ class GraphBreaks:
         """The match of a line that goes on with the message; "text" where it has no form of its own."""
         text = Match(_FAMILY, "text", "text", {})
         if segment.header == "torch":
-            same = block.head.header == "torch" and all(
-                segment.head.get(name) == block.head.head.get(name) for name in ("artifact", "trace_id")
-            )
-            return (segment.match or text) if same else None
+            return (segment.match or text) if is_same_message(segment, block.head) else None
         if segment.header:
             return None
         match = shared().one(_FAMILY, segment.text)

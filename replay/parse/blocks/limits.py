@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 
 from replay.grammar.executor import shared
-from replay.parse.blocks.recompiles import compile_id_of
 from replay.parse.guard_reasons import parse_reason
 from replay.parse.model import Segment, Sink
+from replay.parse.torch_lines import compile_id_of, record_of
 
 _FAMILY = "limit"
 
@@ -29,7 +29,7 @@ class Limits:
 
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
-        if segment.record == "limit_head":
+        if record_of(segment) == "limit_head":
             self.close()
             self._block = _Block(segment)
             return None

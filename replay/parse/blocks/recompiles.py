@@ -7,6 +7,7 @@ from replay.grammar.model import Match
 from replay.parse.guard_reasons import Reason, parse_reason, split_reasons
 from replay.parse.model import Segment, Sink
 from replay.parse.places import Frame, is_installed, users_frame
+from replay.parse.torch_lines import compile_id_of, is_same_message, record_of
 
 _FAMILY = "recompiles"
 _LAST_QUOTES = str.maketrans("", "", "\\")
@@ -24,6 +25,9 @@ class _Item:
 
 @dataclass(slots=True)
 class _Block:
+    """A message so far; `head` is None where the file begins behind it."""
+
+    first: Segment
     head: Segment | None
     fn: str | None
     file: str | None
@@ -32,12 +36,12 @@ class _Block:
     artifact: str | None
     items: list[_Item] = field(default_factory=list)
     in_stack: bool = False
+    stack_is_guards: bool = False
 
-
-def compile_id_of(segment: Segment) -> str | None:
-    """Compile id in the header, without the number of the attempt; None where there is none."""
-    trace_id = segment.head.get("trace_id")
-    return trace_id.partition("_")[0] if trace_id and trace_id != "-/-" else None
+    @property
+    def has_ids(self) -> bool:
+        """Whether torch names the entry that failed before each reason (2.5 and later)."""
+        return bool(self.items) and self.items[-1].failed_id is not None
 
 
 class Recompiles:
@@ -49,13 +53,16 @@ class Recompiles:
 
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
-        if segment.record == "recompile_head":
+        record = record_of(segment)
+        if record == "recompile_head":
             self.close()
             self._begin(segment, segment.fields)
             return None
         block = self._block
         if block is None:
-            return self._orphan(segment) if segment.record == "recompile_reason" else None
+            if record == "recompile_reason":
+                self._orphan(segment)
+            return None
         match = self._match(segment, block)
         if match is None:
             self.close()
@@ -77,6 +84,7 @@ class Recompiles:
 
     def _begin(self, segment: Segment, fields: dict[str, str]) -> None:
         self._block = _Block(
+            first=segment,
             head=segment,
             fn=fields["fn"],
             file=fields["file"],
@@ -89,7 +97,7 @@ class Recompiles:
 
     def _orphan(self, segment: Segment) -> None:
         """A reason whose head was not seen: the file begins in the middle of the message."""
-        self._block = _Block(None, None, None, None, compile_id_of(segment), segment.head.get("artifact"))
+        self._block = _Block(segment, None, None, None, None, compile_id_of(segment), segment.head.get("artifact"))
         self._take(self._block, segment, segment.match)
 
     def _match(self, segment: Segment, block: _Block) -> Match | None:
@@ -97,16 +105,14 @@ class Recompiles:
         format without prefixes) are tried here, where it is known that a block is open.
         """
         if segment.header == "torch":
-            same = segment.head.get("artifact") == block.artifact and compile_id_of(segment) == block.compile_id
-            if not same:
+            if not is_same_message(segment, block.first):
                 return None
             return segment.match or shared().one(_FAMILY, segment.text) or Match(_FAMILY, "text", "text", {})
-        if segment.header or not (block.head is None or block.head.header in {"", "torch"}):
+        if segment.header:
             return None
         match = shared().one(_FAMILY, segment.text)
-        if match is None or (match.record == "recompile_source" and not block.in_stack):
-            return None
-        return match
+        loose = {"recompile_source"} | ({"recompile_item"} if block.has_ids else set())
+        return None if match is None or (match.record in loose and not block.in_stack) else match
 
     def _take(self, block: _Block, segment: Segment, match: Match | None) -> None:
         record = match.record if match else ""
@@ -115,13 +121,13 @@ class Recompiles:
             block.items.append(_Item(segment, fields["failed_id"], fields.get("reason", "")))
             block.in_stack = False
         elif record in {"recompile_stack", "recompile_python_stack"}:
-            block.in_stack = True
-        elif record == "recompile_frame" and block.items:
+            block.in_stack, block.stack_is_guards = True, record == "recompile_stack"
+        elif record == "recompile_frame" and block.items and block.stack_is_guards:
             block.items[-1].frames.append(Frame(fields["file"], int(fields["line"]), fields["fn"]))
         elif record == "recompile_guard":
             block.in_stack = False
         elif record == "recompile_item" and not block.in_stack:
-            if not block.items or block.items[-1].failed_id is None:
+            if not block.has_ids:
                 block.items.append(_Item(segment, None, fields.get("reason", "")))
             else:
                 block.items[-1].text += " " + fields.get("reason", "").strip()

@@ -1,0 +1,124 @@
+"""Graph texts to rows of `graphs` and `graph_ops`."""
+
+from dataclasses import dataclass, field
+
+from replay.parse.graph_text import GraphText
+from replay.parse.model import Segment, Sink
+from replay.parse.torch_lines import compile_id_of, is_same_message, record_of
+
+_OF_ARTIFACT = {
+    "graph_code": "dynamo",
+    "graph_code_verbose": "dynamo",
+    "graph": "dynamo",
+    "aot_joint_graph": "joint",
+    "aot_graphs": "forward",
+    "pre_grad_graphs": "pre_grad",
+    "post_grad_graphs": "post_grad",
+    "ddp_graphs": "ddp",
+    "output_code": "output_code",
+    "compiled_autograd": "compiled_autograd",
+}
+"""Artifacts that print graphs, and the kind of graph where its name tells no other."""
+_OF_RECORD = {
+    "graph_forward": "forward",
+    "graph_backward": "backward",
+    "graph_joint": "joint",
+    "graph_pre_grad": "pre_grad",
+    "graph_post_grad": "post_grad",
+    "graph_autograd": "compiled_autograd",
+}
+_HEADS = {"graph_head", "graph_ddp", "graph_output", "graph_cached"}
+_ENDS = {"graph_end", "graph_aside"}
+
+
+@dataclass(slots=True)
+class Graph:
+    """A graph as it was found: what kind, its name without a unique suffix, its lines."""
+
+    kind: str
+    name: str | None
+    text: GraphText = field(default_factory=GraphText)
+    nth: int = 0
+
+
+@dataclass(slots=True)
+class _Block:
+    head: Segment
+    last: Segment
+    graph: Graph
+
+
+class Graphs:
+    """Assembles the graphs that one writer printed."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._block: _Block | None = None
+        self._counts: dict[str, int] = {}
+
+    def feed(self, segment: Segment) -> str | None:
+        """See Assembler."""
+        artifact = segment.head.get("artifact")
+        if artifact not in _OF_ARTIFACT:
+            if self._block is not None:
+                self.close()
+            return None
+        record, block = record_of(segment), self._block
+        if record in _HEADS:
+            self.close()
+            kind = _OF_ARTIFACT[artifact]
+            if record == "graph_cached":
+                kind = segment.fields["name"].partition(" ")[0].lower()
+            text = GraphText(is_code=artifact == "output_code")
+            self._block = _Block(segment, segment, Graph(kind, segment.fields.get("name"), text))
+            return None
+        if block is None:
+            return None
+        if record in _ENDS or not is_same_message(segment, block.head):
+            self.close()
+            return "continuation" if record == "graph_end" else None
+        block.last = segment
+        if record in _OF_RECORD or record == "graph_name":
+            block.graph.kind, block.graph.name = _OF_RECORD.get(record, block.graph.kind), segment.fields["name"]
+        elif not (block.graph.text.is_empty and "(torch.nn.Module):" in segment.text):
+            block.graph.text.feed(segment.text)
+        return "continuation"
+
+    def close(self) -> None:
+        """See Assembler."""
+        block, self._block = self._block, None
+        if block is None or block.graph.text.is_empty:
+            return
+        graph = block.graph
+        graph.nth = self._counts.get(graph.kind, 0)
+        self._counts[graph.kind] = graph.nth + 1
+        graph_rows(self._sink, block.head, graph, block.last.line.line_no)
+
+
+def graph_rows(sink: Sink, segment: Segment, graph: Graph, line_end: int) -> None:
+    """Write a graph and its calls; `segment` is the line that the graph begins with."""
+    text, collectives = graph.text, graph.text.collectives
+    sink.row(
+        "graphs",
+        segment,
+        compile_id=compile_id_of(segment),
+        kind=graph.kind,
+        name=graph.name,
+        nth=graph.nth,
+        ops=None if text.is_code else len(text.calls),
+        collectives=len(collectives),
+        collective_list=";".join(collectives),
+        digest=text.digest(),
+        line_end=line_end,
+    )
+    for index, call in enumerate(text.calls):
+        sink.row(
+            "graph_ops",
+            segment,
+            graph_line=segment.line.line_no,
+            nth=index,
+            op=call.op,
+            dtype=call.dtype,
+            shape=call.shape,
+            is_collective=call.is_collective,
+        )

@@ -1,0 +1,38 @@
+"""What the assemblers of torch's compiler ask of a segment."""
+
+from replay.parse.model import Segment
+
+FAMILIES = frozenset(
+    {
+        "autotune",
+        "cache",
+        "compile",
+        "cudagraphs",
+        "graph_breaks",
+        "graphs",
+        "guard_tree",
+        "limit",
+        "recompiles",
+        "torch_bare",
+    }
+)
+"""Grammars of torch's compiler; other grammars may use the same names for their records."""
+
+
+def record_of(segment: Segment) -> str:
+    """Record of a line that a grammar of torch's compiler took, else ""."""
+    match = segment.match
+    return match.record if match is not None and match.family in FAMILIES else ""
+
+
+def compile_id_of(segment: Segment) -> str | None:
+    """Compile id in the header, without the number of the attempt; None where there is none."""
+    trace_id = segment.head.get("trace_id")
+    return trace_id.partition("_")[0] if trace_id and trace_id != "-/-" else None
+
+
+def is_same_message(segment: Segment, head: Segment) -> bool:
+    """Whether a line has the artifact and the compile id of another: torch gives every line of a message its header."""
+    return segment.header == head.header and all(
+        segment.head.get(name) == head.head.get(name) for name in ("artifact", "trace_id")
+    )
