@@ -118,15 +118,10 @@ class Run:
 
     def export(self, query: str, file: Path) -> None:
         """Write the answer to a query to a Parquet file. Raises UsageError if the query is wrong."""
-        target = Path(os.path.abspath(file))
-        place = str(target).replace("'", "''")
-        con = database.open_database(self.path, writable=target)
         try:
-            con.execute(f"COPY ({query.strip().rstrip(';')}) TO '{place}' (FORMAT parquet)")
+            database.export(self.path, query, Path(os.path.abspath(file)))
         except duckdb.Error as error:
             raise UsageError(f"SQL: {one_line(error)}") from error
-        finally:
-            con.close()
 
     def inventory(self) -> "InventoryView":
         """Return what was handed over and what is missing."""

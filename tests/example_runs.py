@@ -46,9 +46,9 @@ def _ranks(con: duckdb.DuckDBPyConnection, world: int) -> None:
         )
 
 
-def recompile(world: int = 4) -> duckdb.DuckDBPyConnection:
+def recompile(con: duckdb.DuckDBPyConnection | None = None, world: int = 4) -> duckdb.DuckDBPyConnection:
     """Rank 2 recompiled while the others waited; the run completed."""
-    con = make_db()
+    con = con or make_db()
     _ranks(con, world)
     insert(
         con,
@@ -182,9 +182,9 @@ def recompile(world: int = 4) -> duckdb.DuckDBPyConnection:
     return con
 
 
-def hung() -> duckdb.DuckDBPyConnection:
+def hung(con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
     """Eight ranks, seven of them silent at step 41, no rule fired; NCCL in use and still alive."""
-    con = make_db()
+    con = con or make_db()
     _ranks(con, 8)
     insert(
         con,
@@ -219,9 +219,9 @@ def hung() -> duckdb.DuckDBPyConnection:
     return con
 
 
-def healthy() -> duckdb.DuckDBPyConnection:
+def healthy(con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyConnection:
     """Two ranks that did what they should."""
-    con = make_db()
+    con = con or make_db()
     _ranks(con, 2)
     insert(
         con,

@@ -80,12 +80,16 @@ def test_a_replaced_database_is_not_read_from_memory(place: Path) -> None:
     build(place, tool="new")
     second = database.open_database(place)
     assert [database.meta(con)["tool"] for con in (first, second)] == ["old", "new"]
+    assert database.meta(database.cursor(second))["tool"] == "new"
+    with pytest.raises(duckdb.Error):
+        second.execute("SELECT * FROM read_text('/etc/passwd')")
 
 
 def test_a_cursor_sees_the_same_tables(place: Path) -> None:
     build(place, tool="t")
     con = database.open_database(place)
     assert database.meta(database.cursor(con))["tool"] == "t"
+    assert database.meta(con.cursor())["tool"] == "t"
 
 
 def test_what_is_no_run_database_is_an_input_error(tmp_path: Path, place: Path) -> None:

@@ -115,8 +115,6 @@ def _fields(finding: Finding, style: Style, logs: str, checked: Mapping[str, str
     if finding.advice:
         how = checked.get(finding.fingerprint)
         rows.append(("fix" if how else "try", finding.advice + (f" ({how})" if how else "")))
-    if finding.repro:
-        rows.append(("show", f"replay repro {logs} {finding.id}"))
     lines: list[str] = []
     for name, text in rows:
         color = "green" if name == "fix" else "bold"
@@ -126,6 +124,8 @@ def _fields(finding: Finding, style: Style, logs: str, checked: Mapping[str, str
             wrapped += _wrap(paragraph, style.width, first=first, rest=" " * 14)
         wrapped[0] = "    " + style.paint(f"{name:<10}", color) + wrapped[0][14:]
         lines += wrapped
+    if finding.repro:  # a command is not wrapped: it is there to be pasted
+        lines.append("    " + style.paint(f"{'show':<10}", "bold") + f"replay repro {visible(logs)} {finding.id}")
     return lines
 
 

@@ -25,6 +25,15 @@ STORAGE_VERSION = "v1.0.0"
 SCRATCH = ".building-"
 ALIAS = "run"
 
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+_LOCKED: dict[str, str | bool | int | float | list[str]] = {
+    "enable_external_access": "false",
+    "lock_configuration": "true",
+}
+
 
 def cache_dir() -> Path:
     """Return the folder of the databases; it may not exist yet."""
@@ -43,7 +52,7 @@ def building(path: Path) -> Iterator[DuckDBPyConnection]:
     scratch = _scratch(path)
     try:
         made = scratch / "run.duckdb"
-        con = _connect(made, f"STORAGE_VERSION '{STORAGE_VERSION}'")
+        con = _writable(made)
         try:
             con.execute("BEGIN")
             schema.create(con)
@@ -63,7 +72,7 @@ def rebuilding(path: Path) -> Iterator[DuckDBPyConnection]:
     try:
         made = scratch / "run.duckdb"
         shutil.copyfile(path, made)
-        con = _connect(made, "READ_WRITE")
+        con = _writable(made)
         try:
             yield con
         finally:
@@ -73,20 +82,12 @@ def rebuilding(path: Path) -> Iterator[DuckDBPyConnection]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def open_database(path: Path, writable: Path | None = None) -> DuckDBPyConnection:
-    """Open a finished database to read: no file but it (and `writable`) can be reached, and no setting changed.
-
-    The file is attached to a connection of its own, because DuckDB would hand out the old content of a path that was
-    opened before in this process and replaced since.
+def open_database(path: Path) -> DuckDBPyConnection:
+    """Open a finished database to read: no other file can be reached, and no setting changed.
 
     Raises InputError if the file is none of ours, is damaged, or was made with another schema.
     """
-    if not path.is_file():
-        raise InputError(f"{path}: no such database")
-    try:
-        con = _connect(path, "READ_ONLY")
-    except duckdb.Error as error:
-        raise InputError(f"{path}: not a run database ({_first_line(error)})") from error
+    con = _readable(path)
     try:
         version = meta(con).get("schema", "none")
     except duckdb.Error as error:
@@ -98,18 +99,24 @@ def open_database(path: Path, writable: Path | None = None) -> DuckDBPyConnectio
             f"{path}: made by another version of replay (schema {version}, this one reads {schema.SCHEMA_VERSION}); "
             "read the logs again"
         )
-    if writable is not None:
-        con.execute(f"SET allowed_paths = ['{_quoted(writable)}']")
-    con.execute("SET enable_external_access = false")
-    con.execute("SET lock_configuration = true")
     return con
+
+
+def export(path: Path, query: str, target: Path) -> None:
+    """Write the answer to a query on a finished database to a Parquet file, the only file that it can reach."""
+    con = _attached(path)
+    try:
+        con.execute(f"SET allowed_paths = ['{_quoted(target)}']")
+        _lock(con)
+        con.execute(f"COPY ({query.strip().rstrip(';')}) TO '{_quoted(target)}' (FORMAT parquet)")
+    finally:
+        con.close()
 
 
 def cursor(con: DuckDBPyConnection) -> DuckDBPyConnection:
     """Return a second cursor on an opened database: for another thread, or a result that is read bit by bit."""
-    row = con.execute("SELECT current_database()").fetchone()
     second = con.cursor()
-    second.execute(f'USE "{row[0] if row else ALIAS}"')
+    second.execute(f'USE "{_name(con)}"')
     return second
 
 
@@ -178,30 +185,54 @@ def is_database(path: Path) -> bool:
         return False
 
 
-def _connect(path: Path, options: str) -> DuckDBPyConnection:
-    con = duckdb.connect(
-        config={
-            "temp_directory": f"{path}.tmp",
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-        }
-    )
+def _writable(path: Path) -> DuckDBPyConnection:
+    return duckdb.connect(str(path), config=_CONFIG | {"storage_compatibility_version": STORAGE_VERSION})
+
+
+def _readable(path: Path) -> DuckDBPyConnection:
+    """DuckDB hands out a path's old content where it is open in this process and was replaced since: a different name
+    of the user for each content makes it refuse, and then the file is attached to another instance.
+    """
     try:
-        con.execute(f"ATTACH '{_quoted(path)}' AS {ALIAS} (TYPE duckdb, {options})")
-        con.execute(f"USE {ALIAS}")
-    except duckdb.Error:
-        con.close()
-        raise
+        facts = path.stat()
+        content = {"custom_user_agent": f"replay-{facts.st_ino}-{facts.st_mtime_ns}"}
+        return duckdb.connect(str(path), read_only=True, config=_CONFIG | _LOCKED | content)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such database") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    except duckdb.ConnectionException:
+        con = _attached(path)
+        _lock(con)
+        return con
+    except duckdb.Error as error:
+        raise InputError(f"{path}: not a run database ({_first_line(error)})") from error
+
+
+def _attached(path: Path) -> DuckDBPyConnection:
+    con = duckdb.connect(config=_CONFIG | {"temp_directory": f"{path}.tmp"})
+    con.execute(f"ATTACH '{_quoted(path)}' AS {ALIAS} (TYPE duckdb, READ_ONLY)")
+    con.execute(f"USE {ALIAS}")
     return con
+
+
+def _lock(con: DuckDBPyConnection) -> None:
+    for name, value in _LOCKED.items():
+        con.execute(f"SET {name} = {value}")
 
 
 def _quoted(path: Path) -> str:
     return str(path).replace("'", "''")
 
 
+def _name(con: DuckDBPyConnection) -> str:
+    row = con.execute("SELECT current_database()").fetchone()
+    return str(row[0]) if row else ALIAS
+
+
 def _file_of(con: DuckDBPyConnection) -> Path:
-    row = con.execute("SELECT path FROM duckdb_databases() WHERE database_name = ?", [ALIAS]).fetchone()
-    assert row is not None, "the connection was made by _connect"
+    row = con.execute("SELECT path FROM duckdb_databases() WHERE database_name = ?", [_name(con)]).fetchone()
+    assert row is not None, "every connection has a current database"
     return Path(row[0])
 
 
