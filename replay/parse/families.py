@@ -18,7 +18,6 @@ BY_HEADER: dict[str, tuple[str, ...]] = {
     ),
     "app": ("python", "launcher", "scheduler", "kernel", "gloo", "c10d", "checks", "device", "trainer"),
     "": (
-        "torch_bare",
         "python",
         "launcher",
         "scheduler",
@@ -29,6 +28,7 @@ BY_HEADER: dict[str, tuple[str, ...]] = {
         "device",
         "versions",
         "nccl_bare",
+        "torch_bare",
         "trainer",
     ),
 }

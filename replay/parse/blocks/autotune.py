@@ -16,6 +16,11 @@ class Autotune:
         self._rows = 0
         self._stats = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the next line may belong to a block here."""
+        return self._head is not None or self._stats
+
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
         record = record_of(segment)

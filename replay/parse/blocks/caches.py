@@ -31,6 +31,11 @@ class Caches:
         """A cache that could not be read; its traceback follows, and the last line of that is the reason."""
         self._config: dict[str, str] = {}
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the next line may belong to a block here."""
+        return self._failed is not None
+
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
         record = record_of(segment)

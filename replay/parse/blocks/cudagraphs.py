@@ -23,6 +23,11 @@ class CudaGraphs:
         self._skipped: Segment | None = None
         self._reason = ""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the next line may belong to a block here."""
+        return self._skipped is not None
+
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
         record = record_of(segment)

@@ -51,6 +51,11 @@ class GraphBreaks:
         self._users: dict[tuple[str | None, int | None], Frame] = {}
         """The user's frame of a break that was shown with its stack: a duplicate has none."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the next line may belong to a block here."""
+        return self._block is not None
+
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
         if record_of(segment) in _HEADS:

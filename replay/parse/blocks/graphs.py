@@ -56,6 +56,11 @@ class Graphs:
         self._block: _Block | None = None
         self._counts: dict[str, int] = {}
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the next line may belong to a block here."""
+        return self._block is not None
+
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
         artifact = segment.head.get("artifact")

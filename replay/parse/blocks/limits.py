@@ -27,6 +27,11 @@ class Limits:
         self._sink = sink
         self._block: _Block | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the next line may belong to a block here."""
+        return self._block is not None
+
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
         if record_of(segment) == "limit_head":

@@ -51,6 +51,11 @@ class Recompiles:
         self._sink = sink
         self._block: _Block | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the next line may belong to a block here."""
+        return self._block is not None
+
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
         record = record_of(segment)

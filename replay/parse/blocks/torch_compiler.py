@@ -1,0 +1,99 @@
+"""All that torch.compile says, for one writer: hands each line to the part that reads it.
+
+One assembler instead of nine: most lines are of no interest to most parts, and a part is asked only where its grammar
+took the line or while it holds a block open.
+"""
+
+from typing import Protocol
+
+from replay.grammar.executor import shared
+from replay.parse.blocks.autotune import Autotune
+from replay.parse.blocks.caches import Caches
+from replay.parse.blocks.compiles import Compiles
+from replay.parse.blocks.cudagraphs import CudaGraphs
+from replay.parse.blocks.graph_breaks import GraphBreaks
+from replay.parse.blocks.graphs import Graphs
+from replay.parse.blocks.limits import Limits
+from replay.parse.blocks.recompiles import Recompiles
+from replay.parse.blocks.torch_messages import TorchMessages
+from replay.parse.model import Segment, Sink
+
+_BARE = "torch_bare"
+
+
+class _Part(Protocol):
+    """Reads the lines of some grammars, as an Assembler does."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the next line may belong to a block here."""
+        ...
+
+    def feed(self, segment: Segment) -> str | None:
+        """See Assembler."""
+        ...
+
+    def close(self) -> None:
+        """See Assembler."""
+        ...
+
+
+class TorchCompiler:
+    """Rows of compiles, guard_failures, recompile_limits, graph_breaks, graphs, graph_ops, cache_events, cudagraphs,
+    autotune, env and log_messages.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        self._compiles = Compiles(sink)
+        self._messages = TorchMessages(sink)
+        self._parts: dict[str, _Part] = {
+            "recompiles": Recompiles(sink),
+            "limit": Limits(sink),
+            "graph_breaks": GraphBreaks(sink),
+            "graphs": Graphs(sink),
+            "cache": Caches(sink),
+            "cudagraphs": CudaGraphs(sink),
+            "autotune": Autotune(sink),
+        }
+
+    def feed(self, segment: Segment) -> str | None:
+        """Take the next line; "continuation" if it belongs to a block that a part holds open."""
+        if segment.header == "torch":
+            return self._headed(segment)
+        if segment.header:
+            return None
+        own, found = segment.match, shared().one(_BARE, segment.text)
+        if found is None and not any(part.is_open for part in self._parts.values()):
+            return None
+        # the line may be known to another grammar as well (an exception's last line); here it is read as torch's
+        segment.match = found
+        verdict = self._ask(segment, everybody=found is not None)
+        self._compiles.feed(segment)
+        segment.match = own
+        return verdict
+
+    def close(self) -> None:
+        """The writer's lines are over."""
+        for part in self._parts.values():
+            part.close()
+        self._messages.close()
+        self._compiles.close()
+
+    def _headed(self, segment: Segment) -> str | None:
+        verdict = self._ask(segment, everybody=False)
+        self._compiles.feed(segment)
+        family = segment.match.family if segment.match is not None else ""
+        if verdict is None and family not in self._parts:
+            return self._messages.feed(segment)
+        if self._messages.is_open:
+            self._messages.close()
+        return verdict
+
+    def _ask(self, segment: Segment, *, everybody: bool) -> str | None:
+        family = segment.match.family if segment.match is not None else ""
+        verdict = None
+        for name, part in self._parts.items():
+            if everybody or name == family or part.is_open:
+                answer = part.feed(segment)
+                verdict = verdict or answer
+        return verdict
