@@ -24,7 +24,6 @@ from replay.sources.model import Hints, Inventory, Line, SourceFile
 from replay.store import database, fingerprint, schema
 from replay.store.fingerprint import Fingerprint
 from replay.store.merge import merge
-from replay.store.writer import TableSink
 
 if TYPE_CHECKING:
     from replay.report.inventory import InventoryView
@@ -280,6 +279,7 @@ def _read(con: DuckDBPyConnection, job: _Job) -> None:
     from replay.grammar.executor import shared
     from replay.parse.pipeline import parse_file
     from replay.sources.read import read_batches
+    from replay.store.writer import TableSink
 
     unchanged = _unchanged(job)
     changed = [f for f in job.inventory.files if f.file_id not in unchanged.values()]

@@ -106,8 +106,8 @@ def _link(number: int, link: Link, finding: Finding, style: Style, column: int) 
 
 def _fields(finding: Finding, style: Style, logs: str, checked: Mapping[str, str]) -> list[str]:
     rows: list[tuple[str, str]] = []
-    if finding.where:
-        rows.append(("where", "; ".join(_where(finding))))
+    if places := _where(finding):
+        rows.append(("where", "; ".join(places)))
     if finding.cost_s:
         rows.append(("cost", _cost(finding)))
     if finding.explains:
@@ -130,14 +130,15 @@ def _fields(finding: Finding, style: Style, logs: str, checked: Mapping[str, str
 
 
 def _where(finding: Finding) -> list[str]:
-    """The places of the ranks at fault, where more than the rank is known."""
+    """The places of the ranks at fault, of those where more than the rank is known."""
     places = []
-    for where in finding.where[:_OTHERS_SHOWN]:
+    for where in finding.where:
         facts = [f"host {where.host}" if where.host else "", f"pid {where.pid}" if where.pid is not None else ""]
         facts += [f"device {where.device}" if where.device is not None else "", where.bus_id or ""]
-        places.append(f"rank {where.rank}: " + ", ".join(f for f in facts if f) if any(facts) else f"rank {where.rank}")
-    if len(finding.where) > _OTHERS_SHOWN:
-        places.append(f"and {len(finding.where) - _OTHERS_SHOWN} more")
+        if any(facts):
+            places.append(f"rank {where.rank}: " + ", ".join(f for f in facts if f))
+    if len(places) > _OTHERS_SHOWN:
+        places[_OTHERS_SHOWN:] = [f"and {len(places) - _OTHERS_SHOWN} more"]
     return places
 
 
