@@ -3,7 +3,7 @@ artifacts, by the marker in the header). Order is preference.
 """
 
 BY_HEADER: dict[str, tuple[str, ...]] = {
-    "torch": ("compile", "limit", "cache", "cudagraphs", "launcher", "c10d"),
+    "torch": ("compile", "limit", "cache", "cudagraphs", "break_hint", "launcher", "c10d"),
     "c10": ("c10d", "gloo", "checks", "device"),
     "nccl": (
         "nccl_channel",
@@ -16,7 +16,7 @@ BY_HEADER: dict[str, tuple[str, ...]] = {
         "nccl_info",
         "nccl_text",
     ),
-    "app": ("python", "launcher", "scheduler", "kernel", "gloo", "c10d", "checks", "device", "trainer"),
+    "app": ("nccl_bare", "python", "launcher", "scheduler", "kernel", "gloo", "c10d", "checks", "device", "trainer"),
     "": (
         "python",
         "launcher",

@@ -5,6 +5,7 @@ from replay.parse.model import Segment
 FAMILIES = frozenset(
     {
         "autotune",
+        "break_hint",
         "cache",
         "compile",
         "cudagraphs",

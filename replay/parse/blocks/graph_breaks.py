@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from replay.grammar.executor import shared
 from replay.grammar.model import Match
 from replay.parse.graph_break_kinds import OTHER, kind_of
-from replay.parse.model import Segment, Sink
+from replay.parse.model import Segment, Sink, Value
 from replay.parse.places import Frame, is_installed, users_frame
 from replay.parse.torch_lines import compile_id_of, is_same_message, record_of
 
 _FAMILY = "graph_breaks"
+_HINT = "break_item"
 _HEADS = {
+    _HINT,
     "break_head",
     "break_duplicate",
     "break_exception",
@@ -28,6 +30,7 @@ class _Block:
     """A message so far. `part` is what lines without a form of their own belong to."""
 
     head: Segment
+    is_hint: bool
     is_fatal: bool
     is_duplicate: bool
     part: str
@@ -48,6 +51,9 @@ class GraphBreaks:
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._block: _Block | None = None
+        self._is_logged = False
+        self._hints: list[tuple[Segment, dict[str, Value]]] = []
+        """Breaks that were only warned of: rows if the writer logs no breaks, else those breaks are logged as well."""
         self._users: dict[tuple[str | None, int | None], Frame] = {}
         """The user's frame of a break that was shown with its stack: a duplicate has none."""
 
@@ -66,16 +72,23 @@ class GraphBreaks:
             return None
         match = self._match(segment, block)
         if match is None:
-            self.close()
+            self._end()
             return None
         if match.record == "break_end":
-            self.close()
+            self._end()
         else:
             self._take(block, segment, match)
         return "continuation"
 
     def close(self) -> None:
         """See Assembler."""
+        self._end()
+        if not self._is_logged:
+            for segment, columns in self._hints:
+                self._sink.row("graph_breaks", segment, **columns)
+        self._hints = []
+
+    def _end(self) -> None:
         block, self._block = self._block, None
         if block is None:
             return
@@ -92,28 +105,31 @@ class GraphBreaks:
         user = self._users.setdefault((file, line), user) if user else self._users.get((file, line))
         if user is None and file is not None and line is not None and not is_installed(file):
             user = Frame(file, line, place.fn if place else "")
-        self._sink.row(
-            "graph_breaks",
-            block.head,
-            compile_id=compile_id_of(block.head),
-            gb_id=block.gb_id,
-            gb_type=gb_type,
-            reason=reason or None,
-            explanation=explanation,
-            context=context,
-            kind=kind,
-            cause=f"graph-break-{kind}",
-            file=file,
-            line=line,
-            user_file=user.file if user else None,
-            user_line=user.line if user else None,
-            user_fn=(user.fn or None) if user else None,
-            is_framework=user is None,
-            is_fatal=block.is_fatal,
-            is_duplicate=block.is_duplicate,
-            skips_frame=block.skips_frame,
-            complete=bool(lines) or block.is_duplicate,
-        )
+        columns: dict[str, Value] = {
+            "compile_id": compile_id_of(block.head),
+            "gb_id": block.gb_id,
+            "gb_type": gb_type,
+            "reason": reason or None,
+            "explanation": explanation,
+            "context": context,
+            "kind": kind,
+            "cause": f"graph-break-{kind}",
+            "file": file,
+            "line": line,
+            "user_file": user.file if user else None,
+            "user_line": user.line if user else None,
+            "user_fn": (user.fn or None) if user else None,
+            "is_framework": user is None,
+            "is_fatal": block.is_fatal,
+            "is_duplicate": block.is_duplicate,
+            "skips_frame": block.skips_frame,
+            "complete": bool(lines) or block.is_duplicate,
+        }
+        if block.is_hint:
+            self._hints.append((block.head, columns))
+            return
+        self._is_logged = self._is_logged or not block.is_fatal
+        self._sink.row("graph_breaks", block.head, **columns)
 
     def _head(self, segment: Segment) -> None:
         """A new message. Behind a stack (2.3 to 2.5) the exception is not one, but the reason of the message."""
@@ -123,9 +139,10 @@ class GraphBreaks:
             return
         if record == "break_fatal" and segment.header == "torch":
             return
-        self.close()
+        self._end()
         self._block = block = _Block(
             head=segment,
+            is_hint=record == _HINT,
             is_fatal=record == "break_fatal",
             is_duplicate=record == "break_duplicate",
             part="stack" if record in {"break_exception", "break_exception_skip", "break_old"} else "reason",
@@ -134,14 +151,19 @@ class GraphBreaks:
             line=int(fields["line"]) if "line" in fields else None,
             skips_frame=record in _SKIPS,
         )
-        if "reason" in fields:
+        if block.is_hint:
+            block.reason, block.part = [segment.text], "aside"
+        elif "reason" in fields:
             block.reason.append(fields["reason"])
 
     def _match(self, segment: Segment, block: _Block) -> Match | None:
         """The match of a line that goes on with the message; "text" where it has no form of its own."""
         text = Match(_FAMILY, "text", "text", {})
         if segment.header == "torch":
-            return (segment.match or text) if is_same_message(segment, block.head) else None
+            if not is_same_message(segment, block.head):
+                return None
+            own = segment.match is not None and segment.match.family == _FAMILY
+            return (segment.match if own else shared().one(_FAMILY, segment.text)) or text
         if segment.header:
             return None
         match = shared().one(_FAMILY, segment.text)
@@ -168,7 +190,7 @@ class GraphBreaks:
                 block.context, block.part = [fields.get("text", "")], "context"
             case "break_url":
                 block.gb_id, block.part = f"GB{fields['gb_number']}", "aside"
-            case "break_stack":
+            case "break_stack" | "break_exception":
                 block.part = "stack"
             case "break_hint" | "break_aside" | "break_traceback":
                 block.part = "aside"

@@ -46,15 +46,18 @@ class TorchCompiler:
     def __init__(self, sink: Sink) -> None:
         self._compiles = Compiles(sink)
         self._messages = TorchMessages(sink)
-        self._parts: dict[str, _Part] = {
+        breaks = GraphBreaks(sink)
+        self._by_family: dict[str, _Part] = {
             "recompiles": Recompiles(sink),
             "limit": Limits(sink),
-            "graph_breaks": GraphBreaks(sink),
+            "graph_breaks": breaks,
+            "break_hint": breaks,
             "graphs": Graphs(sink),
             "cache": Caches(sink),
             "cudagraphs": CudaGraphs(sink),
             "autotune": Autotune(sink),
         }
+        self._parts = list(dict.fromkeys(self._by_family.values()))
 
     def feed(self, segment: Segment) -> str | None:
         """Take the next line; "continuation" if it belongs to a block that a part holds open."""
@@ -63,7 +66,7 @@ class TorchCompiler:
         if segment.header:
             return None
         own, found = segment.match, shared().one(_BARE, segment.text)
-        if found is None and not any(part.is_open for part in self._parts.values()):
+        if found is None and not any(part.is_open for part in self._parts):
             return None
         # the line may be known to another grammar as well (an exception's last line); here it is read as torch's
         segment.match = found
@@ -74,7 +77,7 @@ class TorchCompiler:
 
     def close(self) -> None:
         """The writer's lines are over."""
-        for part in self._parts.values():
+        for part in self._parts:
             part.close()
         self._messages.close()
         self._compiles.close()
@@ -83,17 +86,17 @@ class TorchCompiler:
         verdict = self._ask(segment, everybody=False)
         self._compiles.feed(segment)
         family = segment.match.family if segment.match is not None else ""
-        if verdict is None and family not in self._parts:
+        if verdict is None and family not in self._by_family:
             return self._messages.feed(segment)
         if self._messages.is_open:
             self._messages.close()
         return verdict
 
     def _ask(self, segment: Segment, *, everybody: bool) -> str | None:
-        family = segment.match.family if segment.match is not None else ""
+        wanted = self._by_family.get(segment.match.family) if segment.match is not None else None
         verdict = None
-        for name, part in self._parts.items():
-            if everybody or name == family or part.is_open:
+        for part in self._parts:
+            if everybody or part is wanted or part.is_open:
                 answer = part.feed(segment)
                 verdict = verdict or answer
         return verdict
