@@ -8,6 +8,7 @@ _INSTALLED = (
     "/dist-packages/",
     "/lib/python",
     "/lib64/python",
+    "/torchinductor_",  # generated code
     "/torch/_dynamo/",
     "/torch/_inductor/",
     "/torch/_functorch/",

@@ -5,6 +5,7 @@ of one process's line with another's behind it. Each becomes a segment; together
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from replay.grammar.executor import ReExecutor
 from replay.grammar.model import Match
@@ -101,6 +102,8 @@ class Segmenter:
 
     def _headed(self, line: Line, match: Match, body: str, column: int, torn: bool = False) -> Segment:
         head, identity = match.fields, line.identity
+        if "rank" in head:  # in mid-line: another process than the one that the line began with
+            identity = replace(identity, rank=int(head["rank"]))
         if match.record == "nccl":
             host = head["nccl_host"]
             if not torn and column == 0:

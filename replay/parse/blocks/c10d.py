@@ -6,14 +6,13 @@ and gives one row; the status line, which comes next, adds what the rank enqueue
 
 from dataclasses import dataclass
 
-from replay.parse.blocks.failing import Saying, Tell, is_nameless, level, log
+from replay.parse.blocks.failing import DEFAULT_GROUPS, Saying, Tell, level, log, named_rank
 from replay.parse.model import Segment, Sink, Value
 from replay.parse.numbers import integer, real
 from replay.parse.ops import operation
 
 _GARBAGE = 10**12
 """Above this a sequence number is memory that was never set: versions up to 2.4 print it."""
-_DEFAULT_GROUPS = {None, "0", "default_pg", "default"}
 
 _ERRNO = {
     "32": "broken-pipe",
@@ -101,7 +100,7 @@ class C10d:
                     "timeout_ms": integer(fields.get("timeout_ms")),
                     "ran_ms": integer(fields.get("ran_ms")),
                     "text": saying.message,
-                    **_rank_of(saying, fields.get("group")),
+                    **named_rank(saying.segment, fields),
                 },
             )
         )
@@ -163,7 +162,7 @@ class C10d:
             group_rank=integer(saying.fields.get("group_rank")),
             text=saying.message,
             **_progress(saying.fields, None),
-            **_rank_of(saying, saying.fields.get("group")),
+            **named_rank(saying.segment, saying.fields),
         )
 
     def _take_heartbeat_stuck(self, saying: Saying) -> None:
@@ -182,7 +181,7 @@ class C10d:
             group_rank=integer(saying.fields.get("group_rank")),
             timeout_ms=timeout_ms,
             text=saying.message,
-            **_rank_of(saying, saying.fields.get("group")),
+            **named_rank(saying.segment, saying.fields),
         )
 
     # ---- the library's errors
@@ -200,7 +199,7 @@ class C10d:
     def _take_init_options(self, saying: Saying) -> None:
         pairs = [pair.partition(": ") for pair in saying.fields["pairs"].split(", ")]
         settings = {name.strip(): value.strip() for name, _, value in pairs if value}
-        if settings.get("PG Name", "0") in _DEFAULT_GROUPS and "size" in settings:
+        if settings.get("PG Name", "0") in DEFAULT_GROUPS and "size" in settings:
             self._sink.row("env", saying.segment, name="world_size", value=settings["size"], origin="torch")
         for name, value in settings.items():
             if name == "NCCL version":
@@ -322,11 +321,3 @@ def _progress(fields: dict[str, str], seq: int | None) -> dict[str, Value]:
     if completed is not None and not -1 <= completed <= limit:
         completed = None
     return {"last_enqueued": enqueued, "last_completed": completed}
-
-
-def _rank_of(saying: Saying, group: str | None) -> dict[str, Value]:
-    """The global rank where only the text tells it: up to 2.1 no line has another, and few runs have other groups."""
-    rank = integer(saying.fields.get("group_rank"))
-    if rank is None or group not in _DEFAULT_GROUPS or not is_nameless(saying.segment):
-        return {}
-    return {"rank": rank}

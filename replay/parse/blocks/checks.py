@@ -134,7 +134,7 @@ class Checks:
             saying.segment,
             rank=integer(fields["rank"]),
             aspect=_KINDS.get(fields["kind"], "order"),
-            mine=fields.get("mine"),
+            mine=fields.get("found"),
             theirs=fields.get("theirs"),
             op=self._op(),
             logged_seq=integer(self._report.get("seq")),

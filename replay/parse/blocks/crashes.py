@@ -2,7 +2,7 @@
 
 from replay.grammar.executor import shared
 from replay.parse.blocks.exceptions import frame_of
-from replay.parse.blocks.failing import TEXT_CUT, Saying
+from replay.parse.blocks.failing import TEXT_CUT, Saying, named_rank
 from replay.parse.model import Segment, Sink
 from replay.parse.places import Frame, is_installed
 from replay.parse.signals import signal_name
@@ -18,7 +18,7 @@ class Crashes:
         self._sink = sink
         self._saying: Saying | None = None
         self._signal: str | None = None
-        self._text = ""
+        self._text = self._what = ""
         self._user: Frame | None = None
         self._is_current = True
         self._line_end = 0
@@ -33,6 +33,7 @@ class Crashes:
         """Take a line that python.lark took; whether it tells a crash."""
         record, fields = saying.match.record, saying.fields
         if record == "what" and self._saying is not None:
+            self._what = fields["what"]
             self._text = f"{self._text}: {fields['what']}" if self._text else fields["what"]
             self._line_end = saying.segment.line.line_no
             return True
@@ -43,7 +44,7 @@ class Crashes:
             return True
         self._saying, self._foreign, self._is_current, self._user = saying, 0, record != "fatal", None
         self._signal = _CRASHES[record] or _signal(fields)
-        self._text = saying.text.strip()
+        self._text, self._what = saying.text.strip(), ""
         self._line_end = saying.segment.line.line_no
         return True
 
@@ -73,6 +74,8 @@ class Crashes:
             return
         saying, self._saying = self._saying, None
         user = self._user
+        found = shared().one("c10d", self._what) if self._what else None
+        own = {} if found is None else named_rank(saying.segment, found.fields)
         self._sink.row(
             "crashes",
             saying.segment,
@@ -81,6 +84,7 @@ class Crashes:
             user_file=user.file if user else None,
             user_line=user.line if user else None,
             line_end=self._line_end,
+            **own,
         )
 
 

@@ -10,7 +10,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from replay.grammar.model import Match
-from replay.parse.model import Segment, Sink
+from replay.parse.model import Segment, Sink, Value
+from replay.parse.numbers import integer
+
+DEFAULT_GROUPS = {None, "0", "default_pg", "default"}
+"""Names of the group of all ranks; None where a line names no group."""
 
 TEXT_CUT = 1000
 """Characters of a message that rows keep."""
@@ -37,6 +41,17 @@ class Saying:
 
 Tell = Callable[[Segment, str], bool]
 """Reads a text that stands in a segment; whether any family knew it."""
+
+
+class OnBehalf:
+    """A sink that writes rows of another process than the writer: a table or file tells who."""
+
+    def __init__(self, sink: Sink, columns: dict[str, Value]) -> None:
+        self._sink, self._columns = sink, columns
+
+    def row(self, table: str, segment: Segment, **columns: Value) -> None:
+        """Add a row with the columns that were told; see Sink.row."""
+        self._sink.row(table, segment, **self._columns | columns)
 
 
 class Part(Protocol):
@@ -80,3 +95,15 @@ def is_nameless(segment: Segment) -> bool:
     """Whether nothing says which process wrote the segment: in a merged file it may be any."""
     who = segment.identity
     return who.rank is None and who.local_rank is None and who.pid is None and who.label is None
+
+
+def named_rank(segment: Segment, fields: dict[str, str]) -> dict[str, Value]:
+    """The global rank where only a text of c10d tells it, as a column.
+
+    It tells the rank inside a group, which is the global one for the default group: up to 2.1 no line has another, and
+    few runs have other groups.
+    """
+    rank = integer(fields.get("group_rank"))
+    if rank is None or fields.get("group") not in DEFAULT_GROUPS or not is_nameless(segment):
+        return {}
+    return {"rank": rank}

@@ -3,8 +3,9 @@
 from dataclasses import dataclass, field
 
 from replay.grammar.executor import shared
+from replay.parse.blocks.device import Device
 from replay.parse.blocks.exceptions import Raised, frame_of, write
-from replay.parse.blocks.failing import TEXT_CUT, Saying, is_nameless, level, log
+from replay.parse.blocks.failing import TEXT_CUT, OnBehalf, Saying, is_nameless, level, log
 from replay.parse.clock import Clock
 from replay.parse.model import Segment, Sink, Value
 from replay.parse.numbers import integer, real
@@ -130,7 +131,11 @@ class Launchers:
             **times,
         )
         if raised is not None:
-            write(self._sink, raised, rank=rank, host=fields.get("host"), pid=integer(fields.get("pid")), **times)
+            who: dict[str, Value] = {"rank": rank, "host": fields.get("host"), "pid": integer(fields.get("pid"))}
+            write(self._sink, raised, **who, **times)
+            found = shared().one("device", raised.message)
+            if found is not None:
+                Device(OnBehalf(self._sink, who | times)).take(Saying(item.segment, found, raised.message))
 
     # ---- torchrun's agent
 

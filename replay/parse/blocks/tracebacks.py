@@ -18,6 +18,8 @@ _FOREIGN = 30
 """Lines that belong to nobody's block before an open one is given up."""
 _EXTRA = 12
 """Further lines of a message that are kept."""
+_NEAR = 4
+"""Lines behind a message of torch's within which a traceback belongs to it."""
 _LIVES_ON = 3
 """Steps by which a file of unlabelled processes must go on before its exception counts as survived."""
 _OTHERS = {"launcher", "scheduler", "kernel"}
@@ -47,7 +49,7 @@ class Tracebacks:
         self._survives = False
         self._is_text_next = False
         self._is_blank = False
-        self._logged_at = 0
+        self._logged_at = -_NEAR
         self._step: int | None = None
 
     @property
@@ -192,7 +194,7 @@ class Tracebacks:
 
     def _traceback(self, segment: Segment) -> None:
         self._finish()
-        is_logged = 0 < segment.line.line_no - self._logged_at < 4 or _has_level(segment)
+        is_logged = segment.line.line_no - self._logged_at < _NEAR or _has_level(segment)
         if self._open is not None:
             self._again(self._open, segment)
         else:
