@@ -1,8 +1,8 @@
 """Finds files that hold the same stream twice: a console that tees what per-rank files hold as well, or a saved copy.
 
 A wrong answer drops events, so a file counts as a copy only if each of its lines stands in the other file, as often,
-from a writer that is known at least as well. Where ranks are not known, enough lines must have a stamp: no two processes
-print those alike.
+from a writer that is known at least as well. Where ranks are not known, enough lines must have a stamp: no two
+processes print those alike.
 """
 
 from collections import Counter, defaultdict

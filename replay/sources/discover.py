@@ -116,7 +116,7 @@ def _place(looks: list[_Look], root: Path | None, pattern: "re.Pattern[str] | No
     clues = [runs.Clue(p, x.file.kind, x.ranks, x.hosts) for p, x in zip(places, looks, strict=True)]
     split = runs.split(clues)
     guesses = layout.guess_ranks(places, [x.ranks for x in looks])
-    for look, where, key, guess in zip(looks, places, split.keys, guesses, strict=True):
+    for n, (look, where, key) in enumerate(zip(looks, places, split.keys, strict=True)):
         who = where.identity
         node = next((f.text for f in where.folders if f.text in split.nodes), None)
         if node is not None:
@@ -125,8 +125,8 @@ def _place(looks: list[_Look], root: Path | None, pattern: "re.Pattern[str] | No
             who = replace(who, host=next(iter(look.hosts)))
         if look.file.kind == "flight-recorder" and who.rank is None and where.weak is not None:
             who = replace(who, rank=where.weak[1])  # torch appends the global rank to the name it was given
-        elif guess is not None and who.rank is None:
-            rank, confirmed = guess
+        elif n in guesses and who.rank is None:
+            rank, confirmed = guesses[n]
             who = replace(who, rank=rank) if confirmed else replace(who, rank_guess=rank)
         look.file.run_key, look.file.attempt, look.file.identity = key, where.attempt, who
     _ranks_per_node([x.file for x in looks])
@@ -142,9 +142,10 @@ def _ranks_per_node(files: list[SourceFile]) -> None:
     for file in files:
         if file.identity.rank is not None and file.identity.host is not None:
             seen[file.run_key, file.attempt][file.identity.rank].add(file.identity.host)
+    repeated = {run for run, ranks in seen.items() if any(len(hosts) > 1 for hosts in ranks.values())}
     for file in files:
         who = file.identity
-        if who.host is not None and any(len(h) > 1 for h in seen[file.run_key, file.attempt].values()):
+        if who.host is not None and (file.run_key, file.attempt) in repeated:
             file.identity = replace(who, rank=None, local_rank=who.rank if who.rank is not None else who.local_rank)
 
 

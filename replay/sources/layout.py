@@ -3,12 +3,13 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from replay.grammar.executor import ReExecutor
+from replay.grammar.executor import shared
 from replay.sources.model import Identity
 
-_EXECUTOR = ReExecutor()
 _COMPRESSED = (".gz", ".zst", ".zstd", ".bz2", ".xz")
+_LABELS = ("label", "label_number", "task")
 _STREAMS = {"stdout": "stdout", "stderr": "stderr", "out": "stdout", "err": "stderr"}
 
 
@@ -43,13 +44,14 @@ class Place:
     """Lead and number of a name whose number may be a rank."""
 
 
+@lru_cache(maxsize=4096)
 def folder_name(text: str) -> Name:
     """Read a folder's name."""
     return _name("folders", text)
 
 
 def _name(family: str, text: str) -> Name:
-    found = _EXECUTOR.one(family, text)
+    found = shared().one(family, text)
     return Name(text, found.form, found.record, found.fields) if found else Name(text)
 
 
@@ -122,7 +124,7 @@ def _file(result: Place) -> None:
         who = replace(who, host=file.fields["host"])
     if "pid" in file.fields:
         who = replace(who, pid=file.number("pid"))
-    if who.label is None and (label := file.fields.get("label") or file.fields.get("task")):
+    if who.label is None and (label := next((file.fields[k] for k in _LABELS if k in file.fields), None)):
         who = replace(who, label=label)
     result.identity = replace(who, stream=_stream(file.text) or who.stream)
 
@@ -135,7 +137,7 @@ def _stream(name: str) -> str | None:
     return "stdout" if "stdout" in tokens or tokens[0] == "out" else None
 
 
-def guess_ranks(places: Sequence[Place], said: Sequence[frozenset[int]]) -> list[tuple[int, bool] | None]:
+def guess_ranks(places: Sequence[Place], said: Sequence[frozenset[int]]) -> dict[int, tuple[int, bool]]:
     """Ranks that the numbers of file names may be, and whether the contents confirm it.
 
     Only where the names of a folder count from zero without a gap, and no file's lines name another rank; confirmed
@@ -145,7 +147,7 @@ def guess_ranks(places: Sequence[Place], said: Sequence[frozenset[int]]) -> list
     for n, where in enumerate(places):
         if where.weak is not None:
             groups[tuple(f.text for f in where.folders), where.weak[0]].append(n)
-    guesses: list[tuple[int, bool] | None] = [None] * len(places)
+    guesses: dict[int, tuple[int, bool]] = {}
     for (folders, lead), members in groups.items():
         shift = int(lead.endswith("worker") and (folders, lead.removesuffix("worker") + "master") in groups)
         numbers = {n: where.weak[1] + shift for n in members if (where := places[n]).weak is not None}
@@ -154,5 +156,5 @@ def guess_ranks(places: Sequence[Place], said: Sequence[frozenset[int]]) -> list
         is_first = lead.endswith("master") and distinct == [0]
         if (in_a_row or is_first) and all(said[n] <= {number} for n, number in numbers.items()):
             confirmed = len({number for n, number in numbers.items() if said[n]}) > 1
-            guesses = [(numbers[n], confirmed) if n in numbers else old for n, old in enumerate(guesses)]
+            guesses |= {n: (number, confirmed) for n, number in numbers.items()}
     return guesses

@@ -1,12 +1,10 @@
 """What a file is, by its first bytes and a sample of its lines. Names only break ties."""
 
 import json
-import re
 from dataclasses import dataclass
-from functools import cache
 from pathlib import PurePosixPath
 
-from replay.grammar.compile import load
+from replay.grammar.executor import shared
 
 _JSON_LIMIT = 8 << 20
 _RECORDER_KEYS = (b"profiling_name", b"pg_config", b"pg_status", b"nccl_comm_state", b"collective_seq_id")
@@ -30,19 +28,8 @@ _SETTINGS = {
     ".html",
     ".md",
     ".ipynb",
-    ".json",
 }
 _TEXT_CONTROLS = frozenset(b"\t\n\r\x1b\f\b\a")
-
-
-@cache
-def _patterns() -> tuple[tuple[str, str, "re.Pattern[str]"], ...]:
-    return tuple((p.record, p.form, re.compile(p.pattern)) for p in load("sniff").productions)
-
-
-@cache
-def _by_first() -> dict[str, tuple[tuple[str, str, "re.Pattern[str]"], ...]]:
-    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +44,11 @@ class Hint:
 
 def hint(text: str) -> Hint | None:
     """Read one peeled line; None if it tells nothing."""
-    for record, form, pattern in _patterns():
-        found = pattern.fullmatch(text)
-        if found:
-            host = found["host"] if "host" in found.re.groupindex else None
-            pid = int(found["pid"][:18]) if "pid" in found.re.groupindex else None
-            return Hint(record, form, host, pid)
-    return None
+    found = shared().one("sniff", text)
+    if found is None:
+        return None
+    pid = found.fields.get("pid", "")
+    return Hint(found.record, found.form, found.fields.get("host"), int(pid) if 0 < len(pid) < 19 else None)
 
 
 def binary_reason(head: bytes) -> str | None:

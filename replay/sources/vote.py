@@ -15,7 +15,7 @@ from replay.sources.wrappers import Form, Layer, Peeler, forms, last_number, ste
 
 _NUMBERED = {"srun_label", "hydra_rank", "torchrun_role", "bare_rank"}
 _PADDED = {"srun_label", "compose"}
-_HOSTS = {"pdsh_host", "pals_label"}
+_HOSTS = {"pdsh_host", "pals_label", "journald_unit"}
 _SHARE = {"srun_label": 0.5, "hydra_rank": 0.5, "torchrun_role": 0.4, "bare_rank": 0.3}
 _NAMED_SHARE = 0.7
 _MIN_LINES = 3

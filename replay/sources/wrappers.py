@@ -104,9 +104,7 @@ class Peeler:
         self._wrapping, self._root = wrapping, _Writer(identity, 0, rank_said=False)
         self._stamps = Stamps(hints.tz, hints.year, mtime)
         self._voted = {v.form: v for v in wrapping.voted}
-        self._forms = [
-            f for f in (*forms("voted"), *forms("certain")) if f.name in self._voted or f in forms("certain")
-        ]
+        self._forms = [*forms("certain"), *(f for f in forms("voted") if f.name in self._voted)]
         self._by_first: dict[str, list[Form]] = {}
         self._begins = _guard(tuple(sorted(self._voted))).match
         self._colours = wrapping.colours
