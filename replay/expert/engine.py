@@ -28,11 +28,12 @@ _MISTAKES = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserExcep
 def diagnose(con: duckdb.DuckDBPyConnection, book: RuleBook) -> None:
     """Run the rules over the database and write `findings`, `evidence` and `explains` anew.
 
-    What a rule cannot read in this run's data becomes a row of `problems`. Raises RuleError where a rule names a table,
-    column or function that does not exist.
+    What is read must be committed: rules run on a connection of their own, since one that fails on odd data must not
+    end the caller's transaction. Such a failure becomes a row of `problems`. Raises RuleError where a rule names a
+    table, column or function that does not exist.
     """
-    book.prepare(con)
-    findings, problems = infer(con, book)
+    with con.cursor() as reader:
+        findings, problems = infer(reader, book)
     spans = dict(con.execute("SELECT run_id, span_s FROM runs").fetchall())
     write(con, settle(findings, book.by_id, book.taxonomy, spans), problems)
 
@@ -69,7 +70,11 @@ class _Session:
 
 
 def infer(con: duckdb.DuckDBPyConnection, book: RuleBook) -> tuple[list[Finding], list[str]]:
-    """Return all findings that follow, without order, edges and roots, and what could not be asked."""
+    """Return all findings that follow, without order, edges and roots, and what could not be asked.
+
+    `con` must be in no transaction, and is left with temporary tables.
+    """
+    book.prepare(con)
     setting = Setting(book.taxonomy, Coverage.measure(con), versions(con))
     session = _Session(con, Catalog.of(con), setting, _shared_causes(book.rules), [])
     able = candidates(con, book.rules, session.catalog)

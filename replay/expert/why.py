@@ -64,7 +64,8 @@ def _proof(con: duckdb.DuckDBPyConnection, finding_id: str, above: frozenset[str
     ).fetchone()
     if row is None:
         known = [
-            name for (name,) in con.execute("SELECT finding_id FROM findings ORDER BY len(finding_id), ALL").fetchall()
+            name
+            for (name,) in con.execute("SELECT finding_id FROM findings ORDER BY len(finding_id), finding_id").fetchall()
         ]
         raise UsageError(f"there is no finding {finding_id}; there are {', '.join(known) or 'none'}")
     lines = con.execute(
@@ -112,7 +113,11 @@ class WhyNot:
 
 def why_not(con: duckdb.DuckDBPyConnection, rule: Rule, book: RuleBook) -> WhyNot:
     """Say for a rule of the book how near it came in this database, over all its runs."""
-    book.prepare(con)
+    with con.cursor() as reader:
+        return _why_not(reader, rule, book)
+
+
+def _why_not(con: duckdb.DuckDBPyConnection, rule: Rule, book: RuleBook) -> WhyNot:
     findings, _ = infer(con, book)
     fired = sum(finding.rule == rule.id for finding in findings)
     catalog = Catalog.of(con)
