@@ -28,8 +28,11 @@ def document(report: Report) -> dict[str, Any]:
 
 
 def render(report: Report) -> str:
-    """Return the JSON text, with a newline at its end."""
-    return json.dumps(document(report), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """Return the JSON text, with a newline at its end. What could act on a terminal is written as an escape."""
+    text = json.dumps(document(report), indent=1, ensure_ascii=False, allow_nan=False)
+    if not text.isascii():
+        text = "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    return text + "\n"
 
 
 def _evidence(evidence: Evidence) -> dict[str, Any]:
