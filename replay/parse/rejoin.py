@@ -5,8 +5,8 @@ NCCL writes to stdout through libc's buffer. Where stdout is a pipe or a file, a
 head of a line of one process and the tail of a line of another. Two such pieces can look like a line that nobody wrote,
 with a count of one and a communicator of the other. But a tail comes directly before whole lines of its process, and
 blocks have a length: a process's run of bytes begins where its header is seen first and ends after a multiple of 4096.
-A process's first block can be shorter in the log, by lines that were taken out of it. Where no end of a block leads to a
-line that makes sense, the only place is taken that does.
+A process's first block can be shorter in the log, by lines that were taken out of it. Where no end of a block leads to
+a line that makes sense, the only place is taken that does.
 
 Nothing is changed in a file in which no header stands in mid-line.
 """
@@ -19,8 +19,12 @@ from replay.sources.model import Line
 
 BLOCK = 4096
 """Bytes of libc's buffer, or a divisor of them, for pipes and all usual file systems."""
+_UNSEEN = 512
+"""Bytes that may be missing from the first block of a process."""
 _LONGEST = 1100
 """Characters of a line up to which all places are tried; NCCL cut its own lines at 1 KB for long."""
+_SEARCHES = 1000
+"""Lines of a file in which all places are tried: a file that others thinned out must not cost minutes."""
 
 Process = tuple[str | None, int | None]
 Piece = tuple[Line, list[Segment]]
@@ -47,6 +51,8 @@ class Rejoiner:
         self._start = 0
         self._met: set[Process] = set()
         self._unseen: list[int] = []
+        self._foreign = self._foreign_next = 0
+        self._searches = _SEARCHES
         self._heads: dict[Process, _Head] = {}
         self._held: list[Piece] = []
 
@@ -65,13 +71,15 @@ class Rejoiner:
         is_doubtful = bool(self._heads) and opening not in self._met and opening not in self._heads
         if is_doubtful and opening != self._process:
             opening = None  # nobody's yet: two halves of numbers can make a third
-        if self._held:
-            if opening and opening != self._process:
-                self._held[0] = self._resolved(*self._held[0], opening)
-            yield from self.flush()
+        if self._held and opening != self._process:
+            self._resolve(opening)
+        yield from self._given()
+        self._foreign, self._foreign_next = self._foreign + self._foreign_next, 0
         if opening and opening != self._process:
             self._begin(opening, line.byte_offset)
         segments = self._cut(line, segments)
+        if all(segment.header != "nccl" for segment in segments) and line.text:
+            self._foreign_next = len(line.raw.encode()) + 1
         if self._heads:
             self._held.append((line, segments))
         else:
@@ -79,6 +87,11 @@ class Rejoiner:
 
     def flush(self) -> Iterator[Piece]:
         """Give the lines that are held back."""
+        if self._held:
+            self._resolve(None)
+        yield from self._given()
+
+    def _given(self) -> Iterator[Piece]:
         for line, segments in self._held:
             opening = _process(segments[0]) if segments and not segments[0].column else None
             if opening and opening not in self._met and opening != self._process:
@@ -96,9 +109,9 @@ class Rejoiner:
         if self._process and self._process not in self._met:
             self._met.add(self._process)
             unseen = (self._start - offset) % BLOCK
-            if self._process in self._heads and unseen and unseen not in self._unseen:
+            if self._process in self._heads and 0 < unseen < _UNSEEN and unseen not in self._unseen:
                 self._unseen.insert(0, unseen)
-        self._process, self._start = process, offset
+        self._process, self._start, self._foreign, self._foreign_next = process, offset, 0, 0
 
     def _cut(self, line: Line, segments: list[Segment]) -> list[Segment]:
         """Take out the pieces that the header of another process cut."""
@@ -109,47 +122,76 @@ class Rejoiner:
                 if process not in self._heads and any(process[1] == pid for _, pid in self._heads):
                     kept[-1] = replace(kept[-1], text=kept[-1].text + line.text[segment.column :])
                     break  # the rest of a header that was cut in its host's name, behind letters of another line
-                self._keep(line, kept.pop(), segment.column)
+                if self._is_begin_of_line(kept[-1]):
+                    self._keep(line, kept.pop(), segment.column)
                 self._begin(process, line.byte_offset + segment.column)
             kept.append(segment)
         return kept
 
+    def _is_begin_of_line(self, segment: Segment) -> bool:
+        """Whether a piece before a header is the begin of an NCCL line, not of another that went without an end."""
+        if self._process is None or "\r" in segment.line.text:
+            return False
+        host, text = self._process[0] or "", segment.text
+        return segment.header == "nccl" or host.startswith(text) or text.startswith(f"{host}:")
+
     def _keep(self, line: Line, segment: Segment, end: int) -> None:
-        segment.torn = True
         if self._process:
+            segment.torn = True
             self._heads[self._process] = _Head(line, line.text[segment.column : end], segment)
 
-    def _resolved(self, line: Line, segments: list[Segment], following: Process) -> Piece:
-        """Split a line behind which another process goes on: its end is the rest of what that one began."""
-        head = self._heads.pop(following, None)
-        if head is None or not segments or not line.text.isascii():
-            return line, [head.segment, *segments] if head else segments
-        last = segments[-1]
-        found = self._place(line, last, head, following)
-        if found is None:  # its rest is lost
-            return line, [head.segment, *segments]
-        at, joined = found
-        segments = segments[:-1]
-        if at > last.column:
-            self._keep(line, last, at)
-        self._begin(following, line.byte_offset + at)
-        return line, segments + joined
+    def _resolve(self, following: Process | None) -> None:
+        """Split the held line, behind which another process goes on: its end is the rest of what that one began.
 
-    def _place(self, line: Line, last: Segment, head: _Head, following: Process) -> tuple[int, list[Segment]] | None:
-        """Where in the line the rest of the head begins, and what both make together."""
+        Or of what a third began that had no more to say.
+        """
+        line, segments = self._held[0]
+        lost = self._heads.pop(following) if following in self._heads else None
+        if segments and line.text.isascii():
+            found = self._place(line, segments[-1], lost, following, everywhere=True) if lost and following else None
+            if found and following:
+                self._take(line, segments, following, *found)
+                return
+            others = [
+                (process, *place)
+                for process, head in self._heads.items()
+                if process != self._process
+                and (place := self._place(line, segments[-1], head, process, everywhere=False))
+            ]
+            if len(others) == 1:
+                self._take(line, segments, *others[0])
+        if lost:
+            line, segments = self._held[0]
+            self._held[0] = line, [lost.segment, *segments]
+
+    def _take(self, line: Line, segments: list[Segment], process: Process, at: int, joined: list[Segment]) -> None:
+        """The end of the held line, from a column on, is the process's."""
+        self._heads.pop(process, None)
+        if at > segments[-1].column:
+            self._keep(line, segments[-1], at)
+        self._begin(process, line.byte_offset + at)
+        self._held[0] = line, segments[:-1] + joined
+
+    def _place(
+        self, line: Line, last: Segment, head: _Head, process: Process, everywhere: bool
+    ) -> tuple[int, list[Segment]] | None:
+        """Where in the line the rest of the process's head begins, and what both make together."""
         first = last.column + (1 if _process(last) == self._process else 0)
         told = [at for at in self._ends(line, first) if first <= at <= len(line.text)]
         if first == last.column:
             told.append(first)  # a process that ends writes what it has, up to the end of a line
         for at in told:
-            joined = self._join(line, at, head, following)
+            joined = self._join(line, at, head, process)
             if joined and self._is_known(joined[-1]):
                 return at, joined
-        places = []
+        if not everywhere or not self._searches:
+            return None
+        self._searches -= 1
+        places: list[tuple[int, list[Segment]]] = []
         for at in range(first, min(len(line.text), first + _LONGEST) + 1):
             if places and at == len(line.text):
                 break  # all of the line was the head of the other: only if nothing else is possible
-            joined = self._join(line, at, head, following)
+            joined = self._join(line, at, head, process)
             if joined and self._is_known(joined[-1]):
                 places.append((at, joined))
         if len(places) > 1:  # the pieces are whose they are, but their numbers are not to be trusted
@@ -159,15 +201,20 @@ class Rejoiner:
         return places[0] if places else None
 
     def _ends(self, line: Line, first: int) -> list[int]:
-        """The columns from the first on at which blocks of the process end that writes, the likeliest first."""
-        begin = self._start - line.byte_offset
-        unseen = [0] if self._process in self._met else [*self._unseen, 0]
-        return [begin - short + -(-(first - begin + short) // BLOCK) * BLOCK for short in unseen]
+        """The columns from the first on at which blocks of the process end that writes, the likeliest first.
 
-    def _join(self, line: Line, at: int, head: _Head, following: Process) -> list[Segment] | None:
+        Lines without a header can be another's, an application's that writes line by line, or its own.
+        """
+        begin = self._start - line.byte_offset
+        moved = [0] if self._process in self._met else [*(-short for short in self._unseen), 0]
+        if self._foreign:
+            moved.append(self._foreign)
+        return [begin + by + -(-(first - begin - by) // BLOCK) * BLOCK for by in moved]
+
+    def _join(self, line: Line, at: int, head: _Head, process: Process) -> list[Segment] | None:
         text = head.text + line.text[at:]
         joined = self._split(replace(head.line, text=text, raw=text))
-        return joined if _process(joined[0]) == following else None
+        return joined if len(joined) == 1 and _process(joined[0]) == process else None
 
 
 def _process(segment: Segment) -> Process | None:

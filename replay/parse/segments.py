@@ -49,6 +49,8 @@ class Segmenter:
             if start:
                 yield self._app(line, text[:start], column, torn=True)
             text, column = text[start:], column + start
+        if column == 0 and "nccl_host" in match.fields:
+            self._hosts.add(match.fields["nccl_host"])
         body = match.fields.get("text", "")
         if body and (found := self._glued(body, 1)):
             cut, _ = self._real_start(body, *found)
@@ -106,8 +108,6 @@ class Segmenter:
             identity = replace(identity, rank=int(head["rank"]))
         if match.record == "nccl":
             host = head["nccl_host"]
-            if not torn and column == 0:
-                self._hosts.add(host)
             device = int(head["dev"]) if "dev" in head else None
             identity = _refine(identity, host=host, pid=int(head["pid"]), device=device)
         elif match.form == "torch_glog" and len(head["id"]) < 12:

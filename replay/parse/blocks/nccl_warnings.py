@@ -90,9 +90,9 @@ def _detail(fields: dict[str, str]) -> str | None:
 
 
 def _peer(fields: dict[str, str]) -> str | None:
-    """The peer's address; "<>" is that of a peer that was never known."""
+    """The peer's address; of a peer that was never known it is "<>" or garbage."""
     peer = fields.get("peer", "")
-    return peer if peer.strip("<>") else None
+    return peer if peer.strip("<>") and peer.isascii() and peer.isprintable() else None
 
 
 def _mismatch(sink: Sink, segment: Segment) -> None:
