@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from replay.grammar.model import Match
-from replay.sources.model import Identity, Line
+from replay.sources.model import Identity, Line, SourceFile
 
 Value = str | int | float | bool | None
 
@@ -49,6 +49,18 @@ class Sink(Protocol):
 
         Raises KeyError if the table has no such column.
         """
+        ...
+
+
+class LineSink(Sink, Protocol):
+    """A sink that also numbers writers and keeps the lines themselves."""
+
+    def writer(self, file: SourceFile, identity: Identity) -> int:
+        """Return the number of the writer with this identity in this file."""
+        ...
+
+    def line(self, line: Line, writer_id: int, kind: str, form: str | None, t: float | None) -> None:
+        """Keep a line: its class ("parsed", ...) and the production that took it."""
         ...
 
 

@@ -1,32 +1,20 @@
 """One file through the stages: lines -> segments -> matches -> assemblers -> rows, and every line counted once."""
 
 from collections.abc import Iterable
-from typing import Protocol
 
 from replay.grammar.executor import ReExecutor
 from replay.grammar.model import Match
 from replay.parse.blocks import FACTORIES
 from replay.parse.clock import Clock
 from replay.parse.families import families
-from replay.parse.model import Assembler, Counts, Segment, Sink
+from replay.parse.model import Assembler, Counts, LineSink, Segment
+from replay.parse.readers import READERS
 from replay.parse.rejoin import Rejoiner
 from replay.parse.segments import Segmenter
-from replay.sources.model import Hints, Identity, Line, SourceFile
+from replay.sources.model import Hints, Line, SourceFile
 
 _RANK = {"parsed": 3, "continuation": 2, "malformed": 1, "plain": 0}
 _TEXT_CUT = 400
-
-
-class LineSink(Sink, Protocol):
-    """A sink that also numbers writers and keeps the lines themselves."""
-
-    def writer(self, file: SourceFile, identity: Identity) -> int:
-        """Return the number of the writer with this identity in this file."""
-        ...
-
-    def line(self, line: Line, writer_id: int, kind: str, form: str | None, t: float | None) -> None:
-        """Keep a line: its class ("parsed", ...) and the production that took it."""
-        ...
 
 
 class FileParser:
@@ -131,6 +119,9 @@ def parse_file(
 
     Files that are not logs of lines (binary, empty, source) give no rows; their lines are counted as plain.
     """
+    reader = READERS.get(file.kind)
+    if reader is not None:
+        return reader(file, batches, sink, hints)
     parser = FileParser(file, sink, hints, executor or ReExecutor())
     for batch in batches:
         parser.feed(batch)

@@ -353,13 +353,14 @@ CREATE TABLE collectives ( -- one row per operation that a rank was heard to iss
     redop VARCHAR, -- sum, max, ...
     peer INTEGER, -- peer of a send or receive
     shape VARCHAR, -- sizes where told
-    state VARCHAR -- issued, started, completed, timed-out
+    state VARCHAR, -- issued, started, completed, timed-out
+    at VARCHAR -- entry of a binary file, where the row has no line
 );
 
 CREATE TABLE mismatches ( -- what torch's own checks said: DETAIL fingerprints, flight-recorder reports, DDP's parameter check, NCCL's version check
     @common,
     other_rank INTEGER, -- the rank it was compared with
-    aspect VARCHAR, -- sequence, op, shape, dtype, device, root, params, version, order, count
+    aspect VARCHAR, -- sequence, op, shape, dtype, device, root, params, version, order, count, missing
     mine VARCHAR, -- value on this rank
     theirs VARCHAR, -- value on the other
     op VARCHAR, -- operation on this rank
@@ -370,7 +371,7 @@ CREATE TABLE mismatches ( -- what torch's own checks said: DETAIL fingerprints, 
 
 CREATE TABLE timeouts ( -- who gave up waiting; the one that prints it is usually not the culprit
     @common,
-    kind VARCHAR, -- watchdog, store, gloo, monitored-barrier, heartbeat, rendezvous, rpc, nccl-init
+    kind VARCHAR, -- watchdog, store, gloo, monitored-barrier, heartbeat, rendezvous, rpc, nccl-init, dump-signal (another rank timed out; this one tells how far it came), desync, stall
     group_name VARCHAR, -- process group where told
     group_rank INTEGER, -- rank inside the group
     logged_seq BIGINT, -- sequence number that timed out
@@ -398,7 +399,7 @@ CREATE TABLE exceptions ( -- one row per traceback or exception text
     type VARCHAR, -- last part of the dotted type: ValueError, OutOfMemoryError
     qualified VARCHAR, -- full dotted type
     message VARCHAR, -- first lines of the message, joined by blanks
-    category VARCHAR, -- from the knowledge table: victim, oom, backend-compile, unsupported-graph, guard-data-dependent, state-dict, ddp-unused, ddp-params, io, limit, misuse, user, interrupt, import, device, nccl, child-failed, other
+    category VARCHAR, -- from the knowledge table: victim, oom, backend-compile, unsupported-graph, guard-data-dependent, state-dict, ddp-unused, ddp-params, io, limit, misuse, user, interrupt, import, device, nccl, mismatch, address (in use), worker (of a data loader), child-failed, other
     is_uncaught BOOLEAN, -- it ended the process, as far as the log shows
     is_cause BOOLEAN, -- innermost of a chain ("direct cause"), the others point to it
     user_file VARCHAR, -- innermost frame outside installed packages
@@ -428,7 +429,7 @@ CREATE TABLE exits ( -- what a launcher, agent or scheduler said of the end of a
     of_pid BIGINT, -- process that ended
     code INTEGER, -- exit code, negative for a signal
     signal VARCHAR, -- SIGKILL, SIGTERM, ...
-    reporter VARCHAR, -- torchrun, slurm, mpirun, kubernetes, shell, kernel, deepspeed, ray
+    reporter VARCHAR, -- torchrun, slurm, mpirun, kubernetes, shell, kernel, deepspeed, ray, spawn, dataloader
     is_first BOOLEAN, -- the launcher's table calls it the first failure
     t_exit DOUBLE, -- time that the table names
     text VARCHAR -- traceback field or reason
@@ -489,10 +490,10 @@ CREATE TABLE metrics ( -- named figures that a line told
     text VARCHAR -- as logged
 );
 
-CREATE TABLE flight_records ( -- entries of flight-recorder dumps
+CREATE TABLE flight_records ( -- entries of flight-recorder dumps, and one row per group of their pg_status
     @common,
-    record_id BIGINT, -- record_id
-    at VARCHAR, -- entries[57]
+    record_id BIGINT, -- record_id, NULL for a status
+    at VARCHAR, -- entries[57], pg_status[0]
     group_name VARCHAR, -- process group name
     group_desc VARCHAR, -- its description
     group_ranks VARCHAR, -- ranks of the group as logged
@@ -501,7 +502,9 @@ CREATE TABLE flight_records ( -- entries of flight-recorder dumps
     op_id BIGINT, -- op_id
     op VARCHAR, -- as in collectives.op
     profiling_name VARCHAR, -- as logged
-    state VARCHAR, -- scheduled, started, completed
+    state VARCHAR, -- scheduled, started, completed; status for a row of pg_status
+    last_enqueued BIGINT, -- of a status: last collective that was enqueued
+    last_completed BIGINT, -- of a status: last collective that counts as completed
     retired BOOLEAN, -- retired
     in_sizes VARCHAR, -- input sizes
     out_sizes VARCHAR, -- output sizes
