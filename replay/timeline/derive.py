@@ -1,0 +1,14 @@
+"""Makes the derived tables: what can only be seen over many lines and ranks. All set-based SQL; the order is that of need."""
+
+from duckdb import DuckDBPyConnection
+
+from replay.timeline.statements import Runner
+
+_FILES = ("steps", "matched")
+
+
+def derive(con: DuckDBPyConnection) -> None:
+    """Fill the derived tables from the input and event tables. Needs identify to have run."""
+    runner = Runner(con)
+    for name in _FILES:
+        runner.run(name)

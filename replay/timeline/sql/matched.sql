@@ -1,0 +1,199 @@
+-- Operations of a communicator over its ranks. Each rank's operations are numbered; what most ranks did at a number is the
+-- reference. A rank that left one out (or did one more) is shifted from there on, as in a diff, so that only the place where
+-- it parted is odd and not everything behind it.
+
+CREATE OR REPLACE TEMP TABLE _ops (run_id INTEGER, comm_id VARCHAR, source VARCHAR, rank INTEGER, pos BIGINT, place STRUCT(file_id INTEGER, line_no BIGINT),
+    sig VARCHAR, op VARCHAR, count BIGINT, dtype VARCHAR, root INTEGER, redop VARCHAR, t DOUBLE, has_counter BOOLEAN);
+
+-- own number of each operation
+-- @needs collectives
+UPDATE collectives SET nth = n.nth
+FROM (
+    SELECT file_id, line_no, source, rank, comm_id, op, root, peer,
+        row_number() OVER (PARTITION BY run_id, rank, comm_id, source ORDER BY file_id, line_no) - 1 AS nth
+    FROM collectives WHERE comm_id IS NOT NULL AND rank IS NOT NULL
+) AS n
+WHERE collectives.file_id = n.file_id AND collectives.line_no = n.line_no AND collectives.source = n.source
+    AND collectives.rank = n.rank AND collectives.comm_id = n.comm_id;
+
+-- @needs collectives
+INSERT INTO _ops
+WITH told AS (
+    SELECT run_id, comm_id, source, rank, file_id, line_no, op, count, dtype, root, redop, logged_seq,
+        IF(t_lo = t_hi, t_lo, NULL) AS t,
+        row_number() OVER (PARTITION BY run_id, comm_id, source, rank ORDER BY file_id, line_no) - 1 AS nth
+    FROM collectives
+    WHERE comm_id IS NOT NULL AND rank IS NOT NULL AND op NOT IN ('send', 'recv') AND coalesce(complete, TRUE)
+        AND source IN ('nccl-coll', 'nccl-call', 'app', 'graph')
+), counters AS (
+    -- A counter that steps by one with every operation survives lines that were lost; others are no numbers
+    SELECT run_id, comm_id, source, bool_and(is_counter) AS is_counter
+    FROM (
+        SELECT run_id, comm_id, source, rank, count(DISTINCT logged_seq) = count(*) AND max(logged_seq) - min(logged_seq) < count(*) * 1.2 + 2 AS is_counter
+        FROM told GROUP BY ALL
+    )
+    GROUP BY ALL
+), mixed AS (
+    SELECT DISTINCT run_id, comm_id, source FROM collectives WHERE op IN ('send', 'recv')
+)
+SELECT t.run_id, t.comm_id, t.source, t.rank, IF(c.is_counter AND m.run_id IS NULL, t.logged_seq, t.nth),
+    {'file_id': t.file_id, 'line_no': t.line_no},
+    concat_ws('|', t.op, coalesce(t.count, -1), coalesce(t.dtype, ''), IF(t.op IN ('broadcast', 'reduce', 'gather', 'scatter'), t.root, -1), coalesce(t.redop, '')),
+    t.op, t.count, t.dtype, IF(t.op IN ('broadcast', 'reduce', 'gather', 'scatter'), t.root, NULL), t.redop, t.t,
+    coalesce(c.is_counter AND m.run_id IS NULL, FALSE)
+FROM told AS t JOIN counters AS c USING (run_id, comm_id, source) LEFT JOIN mixed AS m USING (run_id, comm_id, source);
+
+-- Records that carry a sequence number over all ranks
+-- @needs collectives
+INSERT INTO _ops
+SELECT run_id, comm_id, source, rank, logged_seq, {'file_id': any_value(file_id), 'line_no': min(line_no)},
+    concat_ws('|', any_value(op), coalesce(any_value(count), -1), coalesce(any_value(dtype), ''), coalesce(any_value(shape), '')),
+    any_value(op), any_value(count), any_value(dtype), NULL, NULL, min(IF(t_lo = t_hi, t_lo, NULL)), TRUE
+FROM collectives
+WHERE comm_id IS NOT NULL AND rank IS NOT NULL AND source IN ('watchdog', 'fingerprint', 'flight-recorder')
+    AND logged_seq IS NOT NULL AND op NOT IN ('send', 'recv')
+GROUP BY run_id, comm_id, source, rank, logged_seq;
+
+-- What most ranks did; of equally many the side of the lowest rank
+CREATE OR REPLACE TEMP TABLE _reference AS
+SELECT run_id, comm_id, source, pos, sig, n
+FROM (
+    SELECT run_id, comm_id, source, pos, sig, count(*) AS n, min(rank) AS low FROM _ops GROUP BY ALL
+)
+QUALIFY row_number() OVER (PARTITION BY run_id, comm_id, source, pos ORDER BY n DESC, low) = 1;
+
+-- Ranks that part from the reference somewhere, and how far each shift of what follows would bring them back
+CREATE OR REPLACE TEMP TABLE _shifts AS
+WITH parted AS (
+    SELECT o.run_id, o.comm_id, o.source, o.rank, min(o.pos) AS pos, max(o.pos) AS last
+    FROM _ops AS o JOIN _reference AS r USING (run_id, comm_id, source, pos)
+    WHERE o.sig <> r.sig
+    GROUP BY ALL
+), rest AS (
+    SELECT p.run_id, p.comm_id, p.source, p.rank, p.pos AS start, o.pos, o.sig
+    FROM parted AS p JOIN _ops AS o ON o.run_id = p.run_id AND o.comm_id = p.comm_id AND o.source = p.source AND o.rank = p.rank AND o.pos >= p.pos
+), tried AS (
+    SELECT r.run_id, r.comm_id, r.source, r.rank, r.start, s.shift,
+        count(*) FILTER (f.sig IS NOT NULL) AS overlap, count(*) FILTER (f.sig = r.sig) AS equal, count(*) AS length
+    FROM rest AS r
+    CROSS JOIN (SELECT unnest([0, 1, -1, 2, -2, 3, -3]) AS shift) AS s
+    LEFT JOIN _reference AS f ON f.run_id = r.run_id AND f.comm_id = r.comm_id AND f.source = r.source AND f.pos = r.pos + s.shift
+    WHERE s.shift >= 0 OR r.pos >= r.start - s.shift
+    GROUP BY ALL
+)
+SELECT run_id, comm_id, source, rank, start, shift
+FROM tried
+QUALIFY row_number() OVER (
+    PARTITION BY run_id, comm_id, source, rank ORDER BY equal::DOUBLE / greatest(overlap, 1) DESC, equal DESC, abs(shift), shift DESC) = 1
+    AND shift <> 0 AND equal = overlap AND overlap >= 2;
+
+-- Positions after the shift; what a rank did once more stands where it did it
+CREATE OR REPLACE TEMP TABLE _aligned AS
+SELECT o.*, s.start, s.shift, IF(s.shift IS NOT NULL AND o.pos >= s.start - least(s.shift, 0), o.pos + s.shift, o.pos) AS spot
+FROM _ops AS o LEFT JOIN _shifts AS s USING (run_id, comm_id, source, rank)
+QUALIFY row_number() OVER (PARTITION BY o.run_id, o.comm_id, o.source, o.rank, spot ORDER BY o.pos) = 1;
+
+-- @needs collectives
+INSERT INTO matched
+WITH reference AS (
+    SELECT run_id, comm_id, source, spot, sig, op, n
+    FROM (
+        SELECT run_id, comm_id, source, spot, sig, any_value(op) AS op, count(*) AS n, min(rank) AS low FROM _aligned GROUP BY ALL
+    )
+    QUALIFY row_number() OVER (PARTITION BY run_id, comm_id, source, spot ORDER BY n DESC, low) = 1
+), members AS (
+    SELECT run_id, comm_id, source, rank, min(spot) AS first, max(spot) AS last, max(pos) AS last_pos, any_value(start) AS start, any_value(shift) AS shift,
+        bool_and(has_counter) AS has_counter
+    FROM _aligned GROUP BY ALL
+), ends AS (
+    SELECT run_id, comm_id, source, max(last) AS last, min(first) AS first FROM members GROUP BY ALL
+), missing AS (
+    -- A rank misses an operation if it stopped before it, or if a shift says that it left it out and it stopped soon after;
+    -- else its line was lost
+    SELECT r.run_id, r.comm_id, r.source, r.spot, list(m.rank ORDER BY m.rank) AS ranks
+    FROM reference AS r
+    JOIN members AS m USING (run_id, comm_id, source)
+    LEFT JOIN _aligned AS a ON a.run_id = r.run_id AND a.comm_id = r.comm_id AND a.source = r.source AND a.spot = r.spot AND a.rank = m.rank
+    WHERE a.rank IS NULL AND r.source NOT IN ('watchdog', 'fingerprint')
+        AND (r.spot > m.last OR (m.shift > 0 AND r.spot >= m.start AND r.spot < m.start + m.shift AND m.last - r.spot < 64))
+    GROUP BY ALL
+), whole AS (
+    SELECT a.run_id, a.comm_id, a.source, a.spot, any_value(r.op) AS op, list(a.rank ORDER BY a.rank) AS ranks,
+        list(a.rank ORDER BY a.rank) FILTER (a.sig <> r.sig) AS odd,
+        any_value(r.sig) AS majority, min(a.sig) FILTER (a.sig <> r.sig) AS minority,
+        min(a.t) AS first_enter, max(a.t) AS last_enter, arg_max(a.rank, (a.t, -a.rank)) AS last_rank, count(a.t) AS timed, count(*) AS n,
+        arg_min(a.place, (a.rank)) FILTER (a.sig <> r.sig) AS odd_place, arg_max(a.place, (coalesce(a.t, 0), -a.rank)) AS last_place
+    FROM _aligned AS a JOIN reference AS r USING (run_id, comm_id, source, spot)
+    GROUP BY ALL
+)
+SELECT w.run_id, w.comm_id, w.source, w.spot, w.op, w.ranks, coalesce(m.ranks, []), coalesce(w.odd, []),
+    CASE WHEN w.odd IS NULL THEN NULL
+        WHEN split_part(w.majority, '|', 1) <> split_part(w.minority, '|', 1) THEN 'op'
+        WHEN split_part(w.majority, '|', 3) <> split_part(w.minority, '|', 3) THEN 'dtype'
+        WHEN split_part(w.majority, '|', 2) <> split_part(w.minority, '|', 2) THEN 'count'
+        WHEN w.source IN ('watchdog', 'fingerprint', 'flight-recorder') THEN 'count'
+        WHEN split_part(w.majority, '|', 4) <> split_part(w.minority, '|', 4) THEN 'root'
+        ELSE 'redop' END,
+    w.majority, w.minority, w.spot = e.last, IF(w.timed = w.n, w.first_enter, NULL), IF(w.timed = w.n, w.last_enter, NULL),
+    IF(w.timed = w.n, w.last_rank, NULL),
+    coalesce(w.odd_place, w.last_place).file_id, coalesce(w.odd_place, w.last_place).line_no
+FROM whole AS w
+JOIN ends AS e USING (run_id, comm_id, source)
+LEFT JOIN missing AS m USING (run_id, comm_id, source, spot)
+ORDER BY w.run_id, w.comm_id, w.source, w.spot;
+
+-- Sends and receives: the k-th from a to b with the k-th that b posts from a. Both ends must have been heard.
+-- @needs collectives
+INSERT INTO matched
+WITH ends AS (
+    SELECT run_id, comm_id, source, rank, comm_rank, op, coalesce(peer, root) AS peer, count, dtype, logged_seq, file_id, line_no,
+        row_number() OVER (PARTITION BY run_id, comm_id, source, comm_rank, op, coalesce(peer, root) ORDER BY file_id, line_no) - 1 AS k
+    FROM collectives
+    WHERE op IN ('send', 'recv') AND comm_id IS NOT NULL AND rank IS NOT NULL AND comm_rank IS NOT NULL AND coalesce(complete, TRUE)
+), heard AS (
+    SELECT DISTINCT run_id, comm_id, source, comm_rank, rank FROM ends
+), pairs AS (
+    SELECT coalesce(s.run_id, r.run_id) AS run_id, coalesce(s.comm_id, r.comm_id) AS comm_id, coalesce(s.source, r.source) AS source,
+        coalesce(s.comm_rank, r.peer) AS sender, coalesce(r.comm_rank, s.peer) AS receiver, coalesce(s.k, r.k) AS k,
+        s.rank AS send_rank, r.rank AS recv_rank, s.count AS sent, r.count AS received, s.dtype AS send_dtype, r.dtype AS recv_dtype,
+        coalesce(s.file_id, r.file_id) AS file_id, coalesce(s.line_no, r.line_no) AS line_no,
+        count(*) OVER (PARTITION BY coalesce(s.run_id, r.run_id), coalesce(s.comm_id, r.comm_id), coalesce(s.source, r.source),
+            coalesce(s.comm_rank, r.peer), coalesce(r.comm_rank, s.peer)) - 1 AS last_k
+    FROM (FROM ends WHERE op = 'send') AS s
+    FULL JOIN (FROM ends WHERE op = 'recv') AS r
+        ON r.run_id = s.run_id AND r.comm_id = s.comm_id AND r.source = s.source AND r.comm_rank = s.peer AND r.peer = s.comm_rank AND r.k = s.k
+)
+SELECT p.run_id, p.comm_id, p.source, p.k, IF(p.send_rank IS NULL, 'recv', 'send'),
+    list_filter([p.send_rank, p.recv_rank], lambda x: x IS NOT NULL),
+    CASE WHEN p.recv_rank IS NULL THEN [b.rank] WHEN p.send_rank IS NULL THEN [a.rank] ELSE [] END,
+    IF(p.sent <> p.received OR p.send_dtype <> p.recv_dtype, list_filter([p.send_rank, p.recv_rank], lambda x: x IS NOT NULL), []),
+    CASE WHEN p.sent <> p.received THEN 'count' WHEN p.send_dtype <> p.recv_dtype THEN 'dtype'
+        WHEN p.send_rank IS NULL OR p.recv_rank IS NULL THEN 'peer' END,
+    IF(p.send_rank IS NULL, 'no send', 'send|' || coalesce(p.sent, -1) || '|' || coalesce(p.send_dtype, '')) || '|' || p.sender || '->' || p.receiver,
+    IF(p.recv_rank IS NULL, 'no recv', 'recv|' || coalesce(p.received, -1) || '|' || coalesce(p.recv_dtype, '')) || '|' || p.sender || '->' || p.receiver,
+    p.k = p.last_k, NULL, NULL, NULL, p.file_id, p.line_no
+FROM pairs AS p
+JOIN heard AS a ON a.run_id = p.run_id AND a.comm_id = p.comm_id AND a.source = p.source AND a.comm_rank = p.sender
+JOIN heard AS b ON b.run_id = p.run_id AND b.comm_id = p.comm_id AND b.source = p.source AND b.comm_rank = p.receiver
+ORDER BY p.run_id, p.comm_id, p.source, p.sender, p.receiver, p.k;
+
+-- Communicators and who is in them
+-- @needs comms
+INSERT INTO comm_groups
+SELECT run_id, comm_id, 'nccl', max(nranks), list(DISTINCT rank ORDER BY rank) FILTER (rank IS NOT NULL),
+    coalesce(list(DISTINCT rank ORDER BY rank) FILTER (rank IS NOT NULL AND event = 'start'), []),
+    coalesce(list(DISTINCT rank ORDER BY rank) FILTER (rank IS NOT NULL AND event = 'complete'), []),
+    min(place).file_id, min(place).line_no
+FROM (SELECT *, {'file_id': file_id, 'line_no': line_no} AS place FROM comms)
+WHERE comm_id IS NOT NULL
+GROUP BY run_id, comm_id
+ORDER BY run_id, comm_id;
+
+-- @needs collectives
+INSERT INTO comm_groups
+SELECT run_id, comm_id, IF(bool_or(source LIKE 'nccl%'), 'nccl', 'c10d'), max(nranks), list(DISTINCT rank ORDER BY rank) FILTER (rank IS NOT NULL),
+    [], [], min({'file_id': file_id, 'line_no': line_no}).file_id, min({'file_id': file_id, 'line_no': line_no}).line_no
+FROM collectives
+WHERE comm_id IS NOT NULL AND NOT EXISTS (FROM comm_groups AS g WHERE g.run_id = collectives.run_id AND g.comm_id = collectives.comm_id)
+GROUP BY run_id, comm_id
+ORDER BY run_id, comm_id

@@ -1,0 +1,76 @@
+-- Steps of ranks, and what each rank did in them as far as figures tell.
+
+-- What figures of a step mean: own work, loading of data, work that contains a collective, the whole step; `scale` is seconds
+CREATE OR REPLACE TEMP TABLE _roles (name VARCHAR, role VARCHAR, scale DOUBLE, is_rate BOOLEAN);
+
+-- @needs metrics
+INSERT INTO _roles
+WITH words AS (
+    SELECT DISTINCT name, string_split(replace(replace(replace(lower(name), '.', '_'), '/', '_'), '-', '_'), '_') AS w
+    FROM metrics WHERE value IS NOT NULL
+), timed AS (
+    SELECT name, w, CASE
+            WHEN list_has_any(w, ['ms', 'millis', 'milliseconds']) THEN 0.001
+            WHEN list_has_any(w, ['us', 'microseconds']) THEN 0.000001
+            WHEN list_has_any(w, ['s', 'sec', 'secs', 'seconds', 'time', 'dt', 'duration', 'elapsed']) THEN 1.0 END AS scale
+    FROM words
+)
+SELECT name, role, scale, is_rate FROM (SELECT name, CASE
+        WHEN list_has_any(w, ['bwd', 'backward', 'fwdbwd', 'fwbw', 'allreduce', 'reduce', 'sync', 'comm', 'comms', 'communication',
+            'wait', 'waiting', 'waited', 'barrier', 'collective', 'collectives', 'nccl', 'gather', 'allgather']) THEN 'wait'
+        WHEN list_has_any(w, ['data', 'dataload', 'dataloader', 'dataloading', 'load', 'loader', 'loading', 'fetch', 'io',
+            'read', 'input', 'decode']) THEN 'data'
+        WHEN list_has_any(w, ['fwd', 'forward', 'fw', 'compute', 'feat', 'feature', 'features', 'opt', 'optim', 'optimizer',
+            'prep', 'preprocess', 'tokenize', 'augment', 'host', 'cpu', 'h2d', 'model', 'work']) THEN 'own'
+        WHEN len(list_filter(w, lambda x: x NOT IN ('step', 'steps', 'iter', 'iteration', 'it', 'time', 'dt', 'ms', 's', 'sec', 'secs',
+            'seconds', 'per', 'total', 'duration', 'batch', 'train', 'elapsed', 'us', 'avg', ''))) = 0
+            AND (NOT list_contains(w, 'elapsed') OR list_contains(w, 'per')) THEN 'total' END AS role,
+    scale, len(w) > 2 AND w[-2] = 'per' AND w[-1] IN ('s', 'sec', 'second') AS is_rate
+FROM timed WHERE scale IS NOT NULL) WHERE role IS NOT NULL;
+
+CREATE OR REPLACE TEMP TABLE _steps (run_id INTEGER, rank INTEGER, epoch DOUBLE, step BIGINT, file_id INTEGER,
+    line_no BIGINT, t_before DOUBLE, t DOUBLE, step_before BIGINT, line_before BIGINT, file_before INTEGER, own DOUBLE, data DOUBLE, wait DOUBLE, total DOUBLE);
+
+-- One row a step and rank: of several lines that tell one step the one with the most figures, then the last
+-- @needs step_lines
+INSERT INTO _steps
+WITH figures AS (
+    SELECT m.file_id, m.line_no,
+        sum(m.value * r.scale) FILTER (r.role = 'own') AS own,
+        sum(m.value * r.scale) FILTER (r.role = 'data') AS data,
+        sum(m.value * r.scale) FILTER (r.role = 'wait') AS wait,
+        max(IF(r.is_rate, 1 / nullif(m.value, 0), m.value * r.scale)) FILTER (r.role = 'total') AS total,
+        count(*) AS n
+    FROM metrics AS m JOIN _roles AS r USING (name)
+    WHERE m.value IS NOT NULL AND isfinite(m.value)
+    GROUP BY ALL
+), told AS (
+    SELECT s.run_id, s.rank, s.epoch, s.step, s.file_id, s.line_no, IF(s.t_lo = s.t_hi, s.t_hi, NULL) AS t,
+        f.own, f.data, f.wait, f.total
+    FROM step_lines AS s LEFT JOIN figures AS f USING (file_id, line_no)
+    WHERE s.step IS NOT NULL AND s.phase IS DISTINCT FROM 'eval'
+    QUALIFY row_number() OVER (
+        PARTITION BY s.run_id, s.rank, s.epoch, s.step ORDER BY coalesce(f.n, 0) DESC, s.file_id DESC, s.line_no DESC) = 1
+)
+SELECT run_id, rank, epoch, step, file_id, line_no, lag(t) OVER w, t, lag(step) OVER w, lag(line_no) OVER w, lag(file_id) OVER w,
+    own, data, wait, total
+FROM told
+WINDOW w AS (PARTITION BY run_id, rank ORDER BY file_id, line_no);
+
+-- @needs step_lines
+INSERT INTO steps
+SELECT s.run_id, s.rank, s.step, s.epoch, s.t_before, s.t,
+    coalesce(s.total, (s.t - s.t_before) / IF(s.step > s.step_before, s.step - s.step_before, 1)),
+    coalesce(s.own, 0) + coalesce(s.data, 0) + min(s.wait) OVER w,
+    IF(count(s.wait) OVER w > 1, s.wait - min(s.wait) OVER w, NULL),
+    s.file_id, s.line_no
+FROM _steps AS s
+WINDOW w AS (PARTITION BY s.run_id, s.epoch, s.step)
+ORDER BY s.run_id, s.rank, s.file_id, s.line_no;
+
+-- own_s where nothing tells waiting
+-- @needs step_lines
+UPDATE steps SET own_s = s.own + coalesce(s.data, 0)
+FROM _steps AS s
+WHERE steps.own_s IS NULL AND coalesce(s.own, s.data) IS NOT NULL AND s.file_id = steps.file_id AND s.line_no = steps.line_no
+    AND s.step = steps.step
