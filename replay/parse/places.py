@@ -48,6 +48,10 @@ _INSTALLED_HEADS = (
 )
 
 
+_ENTRIES = ("torch/_dynamo/external_utils.py", "torch/_dynamo/eval_frame.py")
+"""Files of torch through which a compiled region is entered."""
+
+
 class Frame(NamedTuple):
     """A frame of a stack."""
 
@@ -60,6 +64,14 @@ def is_installed(path: str) -> bool:
     """Whether a file lies in torch, in another installed package or in Python's own library (or is no file)."""
     path = path.replace("\\", "/")
     return path.startswith(_INSTALLED_HEADS) or any(part in path for part in _INSTALLED)
+
+
+def inside(frames: list[Frame]) -> list[Frame]:
+    """Return the frames of the compiled region: behind torch's last entry. Where torch shows no entry, all of them."""
+    for at in range(len(frames) - 1, -1, -1):
+        if frames[at].file.replace("\\", "/").endswith(_ENTRIES):
+            return frames[at + 1 :]
+    return frames
 
 
 def users_frame(frames: Iterable[Frame]) -> Frame | None:

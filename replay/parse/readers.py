@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 
 from replay.parse.compile_debug import read_compile_debug
+from replay.parse.error_files import read_error_file
+from replay.parse.flight_records import read_flight_record
 from replay.parse.model import Counts, LineSink
 from replay.parse.trace import read_trace
 from replay.sources.model import Hints, Line, SourceFile
@@ -12,5 +14,7 @@ Reader = Callable[[SourceFile, Iterable[list[Line]], LineSink, Hints], Counts]
 READERS: dict[str, Reader] = {
     "trace": read_trace,
     "compile-debug": read_compile_debug,
+    "error-json": read_error_file,
+    "flight-recorder": read_flight_record,
 }
 """Kind of file (files.kind) to what reads it; all other kinds are read line by line."""

@@ -32,6 +32,18 @@ def compile_id_of(segment: Segment) -> str | None:
     return trace_id.partition("_")[0] if trace_id and trace_id != "-/-" else None
 
 
+def nth_of(compile_id: str) -> int:
+    """How many times the frame was compiled before: 2 of "4/2"; 0 where the id does not tell."""
+    last = compile_id.rpartition("/")[2]
+    return int(last) if last.isdigit() and "/" in compile_id else 0
+
+
+def frame_number(compile_id: str) -> int | None:
+    """Number of the frame: 4 of "4/2" and of "!0/4/2"."""
+    parts = compile_id.split("/")
+    return int(parts[-2]) if len(parts) > 1 and parts[-2].isdigit() else None
+
+
 def is_same_message(segment: Segment, head: Segment) -> bool:
     """Whether a line has the artifact and the compile id of another: torch gives every line of a message its header."""
     return segment.header == head.header and all(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from replay.parse.model import Segment, Sink
 from replay.parse.places import Frame, is_installed, users_frame
-from replay.parse.torch_lines import compile_id_of, record_of
+from replay.parse.torch_lines import compile_id_of, frame_number, nth_of, record_of
 
 _BLOCK = "recompile-block"
 _DONE = {"compile_settled", "compile_backend_done", "compile_traced"}
@@ -164,7 +164,7 @@ class Compiles:
         found = self._by_id.get(compile_id)
         if found is None:
             waiting = self._nameless
-            if waiting is not None and waiting.is_recompile and _nth(compile_id) > 0:
+            if waiting is not None and waiting.is_recompile and nth_of(compile_id) > 0:
                 found = self._name(waiting, compile_id)
             else:
                 found = self._make(segment, compile_id)
@@ -215,7 +215,7 @@ class Compiles:
             self._current = found
 
     def _row(self, compile_: _Compile) -> None:
-        nth = _nth(compile_.compile_id) if compile_.compile_id else None
+        nth = nth_of(compile_.compile_id) if compile_.compile_id else None
         start, end = compile_.t_first, compile_.t_last
         is_framework = is_installed(compile_.file) if compile_.file else None
         user = compile_.user
@@ -229,7 +229,7 @@ class Compiles:
             end_lo=end,
             end_hi=end,
             compile_id=compile_.compile_id,
-            frame=_frame_number(compile_.compile_id),
+            frame=frame_number(compile_.compile_id) if compile_.compile_id else None,
             nth=nth,
             restart=compile_.restart,
             is_recompile=compile_.is_recompile or bool(nth),
@@ -250,13 +250,3 @@ class Compiles:
 
 def _frame(fields: dict[str, str]) -> Frame:
     return Frame(fields["file"], int(fields["line"]), fields["fn"])
-
-
-def _nth(compile_id: str) -> int:
-    last = compile_id.rpartition("/")[2]
-    return int(last) if last.isdigit() and "/" in compile_id else 0
-
-
-def _frame_number(compile_id: str | None) -> int | None:
-    parts = compile_id.split("/") if compile_id else []
-    return int(parts[-2]) if len(parts) > 1 and parts[-2].isdigit() else None

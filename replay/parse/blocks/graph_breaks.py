@@ -6,7 +6,7 @@ from replay.grammar.executor import shared
 from replay.grammar.model import Match
 from replay.parse.graph_break_kinds import OTHER, kind_of
 from replay.parse.model import Segment, Sink, Value
-from replay.parse.places import Frame, is_installed, users_frame
+from replay.parse.places import Frame, inside, is_installed, users_frame
 from replay.parse.torch_lines import compile_id_of, is_same_message, record_of
 
 _FAMILY = "graph_breaks"
@@ -100,7 +100,7 @@ class GraphBreaks:
         if block.fatal_type == "UserError" and kind == OTHER:
             return
         place = block.frames[-1] if block.frames else None
-        user = users_frame(block.frames)
+        user = users_frame(inside(block.frames))
         file, line = block.file or (place.file if place else None), block.line or (place.line if place else None)
         user = self._users.setdefault((file, line), user) if user else self._users.get((file, line))
         if user is None and file is not None and line is not None and not is_installed(file):

@@ -14,7 +14,7 @@ _LAST_QUOTES = str.maketrans("", "", "\\")
 
 
 @dataclass(slots=True)
-class _Item:
+class Item:
     """One reason with the stack below it."""
 
     segment: Segment
@@ -24,7 +24,7 @@ class _Item:
 
 
 @dataclass(slots=True)
-class _Block:
+class Block:
     """A message so far; `head` is None where the file begins behind it."""
 
     first: Segment
@@ -34,7 +34,7 @@ class _Block:
     line: int | None
     compile_id: str | None
     artifact: str | None
-    items: list[_Item] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
     in_stack: bool = False
     stack_is_guards: bool = False
 
@@ -43,13 +43,32 @@ class _Block:
         """Whether torch names the entry that failed before each reason (2.5 and later)."""
         return bool(self.items) and self.items[-1].failed_id is not None
 
+    def add(self, segment: Segment, match: Match | None) -> None:
+        """Take a line below the head, as recompiles.lark read it."""
+        record = match.record if match else ""
+        fields = match.fields if match else {}
+        if record == "recompile_reason":
+            self.items.append(Item(segment, fields["failed_id"], fields.get("reason", "")))
+            self.in_stack = False
+        elif record in {"recompile_stack", "recompile_python_stack"}:
+            self.in_stack, self.stack_is_guards = True, record == "recompile_stack"
+        elif record == "recompile_frame" and self.items and self.stack_is_guards:
+            self.items[-1].frames.append(Frame(fields["file"], int(fields["line"]), fields["fn"]))
+        elif record == "recompile_guard":
+            self.in_stack = False
+        elif record == "recompile_item" and not self.in_stack:
+            if not self.has_ids:
+                self.items.append(Item(segment, None, fields.get("reason", "")))
+            else:
+                self.items[-1].text += " " + fields.get("reason", "").strip()
+
 
 class Recompiles:
     """Assembles the recompile messages of one writer."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._block: _Block | None = None
+        self._block: Block | None = None
 
     @property
     def is_open(self) -> bool:
@@ -72,23 +91,17 @@ class Recompiles:
         if match is None:
             self.close()
             return None
-        self._take(block, segment, match)
+        block.add(segment, match)
         return "continuation"
 
     def close(self) -> None:
         """See Assembler."""
         block, self._block = self._block, None
-        if block is None:
-            return
-        nth = 0
-        for item in block.items:
-            texts = split_reasons(item.text) if block.artifact == "recompiles_verbose" else [item.text]
-            for text in texts:
-                self._row(block, item, text, nth)
-                nth += 1
+        if block is not None:
+            write(self._sink, block)
 
     def _begin(self, segment: Segment, fields: dict[str, str]) -> None:
-        self._block = _Block(
+        self._block = Block(
             first=segment,
             head=segment,
             fn=fields["fn"],
@@ -98,14 +111,14 @@ class Recompiles:
             artifact=segment.head.get("artifact"),
         )
         if "reason" in fields:
-            self._block.items.append(_Item(segment, None, fields["reason"].translate(_LAST_QUOTES)))
+            self._block.items.append(Item(segment, None, fields["reason"].translate(_LAST_QUOTES)))
 
     def _orphan(self, segment: Segment) -> None:
         """A reason whose head was not seen: the file begins in the middle of the message."""
-        self._block = _Block(segment, None, None, None, None, compile_id_of(segment), segment.head.get("artifact"))
-        self._take(self._block, segment, segment.match)
+        self._block = Block(segment, None, None, None, None, compile_id_of(segment), segment.head.get("artifact"))
+        self._block.add(segment, segment.match)
 
-    def _match(self, segment: Segment, block: _Block) -> Match | None:
+    def _match(self, segment: Segment, block: Block) -> Match | None:
         """The match of a line that goes on with the block. Lines of its own header are matched already; bare ones (a
         format without prefixes) are tried here, where it is known that a block is open.
         """
@@ -119,50 +132,43 @@ class Recompiles:
         loose = {"recompile_source"} | ({"recompile_item"} if block.has_ids else set())
         return None if match is None or (match.record in loose and not block.in_stack) else match
 
-    def _take(self, block: _Block, segment: Segment, match: Match | None) -> None:
-        record = match.record if match else ""
-        fields = match.fields if match else {}
-        if record == "recompile_reason":
-            block.items.append(_Item(segment, fields["failed_id"], fields.get("reason", "")))
-            block.in_stack = False
-        elif record in {"recompile_stack", "recompile_python_stack"}:
-            block.in_stack, block.stack_is_guards = True, record == "recompile_stack"
-        elif record == "recompile_frame" and block.items and block.stack_is_guards:
-            block.items[-1].frames.append(Frame(fields["file"], int(fields["line"]), fields["fn"]))
-        elif record == "recompile_guard":
-            block.in_stack = False
-        elif record == "recompile_item" and not block.in_stack:
-            if not block.has_ids:
-                block.items.append(_Item(segment, None, fields.get("reason", "")))
-            else:
-                block.items[-1].text += " " + fields.get("reason", "").strip()
 
-    def _row(self, block: _Block, item: _Item, text: str, nth: int) -> None:
-        reason = parse_reason(text)
-        user = place_of(reason, item.frames, block.file)
-        self._sink.row(
-            "guard_failures",
-            item.segment,
-            compile_id=block.compile_id,
-            failed_id=item.failed_id,
-            nth=nth,
-            fn=block.fn,
-            fn_file=block.file,
-            fn_line=block.line,
-            is_framework=is_installed(block.file) if block.file else None,
-            reason=text.strip(),
-            kind=reason.kind,
-            source=reason.source,
-            expected=reason.expected,
-            actual=reason.actual,
-            dim=reason.dim,
-            detail=reason.detail,
-            user_file=user[0],
-            user_line=user[1],
-            cause=reason.cause,
-            compile_line=block.head.line.line_no if block.head else None,
-            complete=block.head is not None and item.segment.line.whole,
-        )
+def write(sink: Sink, block: Block) -> None:
+    """Write the rows of a message that is whole."""
+    nth = 0
+    for item in block.items:
+        texts = split_reasons(item.text) if block.artifact == "recompiles_verbose" else [item.text]
+        for text in texts:
+            _row(sink, block, item, text, nth)
+            nth += 1
+
+
+def _row(sink: Sink, block: Block, item: Item, text: str, nth: int) -> None:
+    reason = parse_reason(text)
+    user_file, user_line = place_of(reason, item.frames, block.file)
+    sink.row(
+        "guard_failures",
+        item.segment,
+        compile_id=block.compile_id,
+        failed_id=item.failed_id,
+        nth=nth,
+        fn=block.fn,
+        fn_file=block.file,
+        fn_line=block.line,
+        is_framework=is_installed(block.file) if block.file else None,
+        reason=text.strip(),
+        kind=reason.kind,
+        source=reason.source,
+        expected=reason.expected,
+        actual=reason.actual,
+        dim=reason.dim,
+        detail=reason.detail,
+        user_file=user_file,
+        user_line=user_line,
+        cause=reason.cause,
+        compile_line=block.head.line.line_no if block.head else None,
+        complete=block.head is not None and item.segment.line.whole,
+    )
 
 
 def place_of(reason: Reason, frames: list[Frame], fn_file: str | None) -> tuple[str | None, int | None]:
