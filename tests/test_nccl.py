@@ -129,22 +129,28 @@ def test_rings_and_trees():
     ]
 
 
-def test_topology_depth_is_in_steps_of_fifteen_columns():
+def test_the_depth_of_a_node_follows_from_its_column():
     rows, _ = parse(
         [
             said("=== System : maxBw 48.0 totalBw 360.0 ==="),
             said("CPU/0-0 (1/1/2)"),
+            said("+ PCI[5000.0] - NIC/0-0"),
+            said("                + NET[1.2] - NET/0-0 (0/0/1.2)"),
             said("+ PCI[24.0] - PCI/0-1a000 (1000c0301000a096)"),
             said("              + PCI[24.0] - GPU/0-1b000 (0)"),
             said("                            + NVL[360.0] - NVS/0"),
+            said("+ SYS[10.0] - CPU/0-1"),
             said("=========================================="),
         ]
     )
     assert [(r["depth"], r["node"], r.get("link"), r.get("bw")) for r in rows.tables["topology"]] == [
         (0, "CPU/0-0", None, None),
+        (1, "NIC/0-0", "PCI", 5000.0),
+        (2, "NET/0-0", "NET", 1.2),
         (1, "PCI/0-1a000", "PCI", 24.0),
-        (1, "GPU/0-1b000", "PCI", 24.0),
-        (2, "NVS/0", "NVL", 360.0),
+        (2, "GPU/0-1b000", "PCI", 24.0),
+        (3, "NVS/0", "NVL", 360.0),
+        (1, "CPU/0-1", "SYS", 10.0),
     ]
 
 
@@ -351,9 +357,11 @@ numbers = st.integers(0, 10**9)
 devices = st.from_regex(r"[0-9a-f]{1,6}", fullmatch=True)
 
 
-@given(numbers, numbers, numbers, devices, devices, st.sampled_from(["IPC", "CUMEM", "direct pointer"]))
-def test_fields_of_a_connection_are_what_it_was_made_of(channel, rank, peer, dev, peer_dev, method):
-    found = row("channels", f"Channel {channel:02d}/1 : {rank}[{dev}] -> {peer}[{peer_dev}] via P2P/{method}/read")
+@given(st.tuples(numbers, numbers, numbers), st.tuples(devices, devices), st.sampled_from(["IPC", "direct pointer"]))
+def test_fields_of_a_connection_are_what_it_was_made_of(places, devs, method):
+    (channel, rank, peer), (dev, peer_dev) = places, devs
+    text = f"Channel {channel:02d}/1 : {rank}[{dev}] -> {peer}[{peer_dev}] via P2P/{method}/read"
+    found = row("channels", text)
     assert found == {
         "channel": channel,
         "conn": 1,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from replay.parse.blocks.nccl_channels import channel_rows, topology_rows
+from replay.parse.blocks.nccl_channels import Topology, channel_rows
 from replay.parse.blocks.nccl_collectives import Collectives
 from replay.parse.blocks.nccl_comms import Communicators, version_row
 from replay.parse.blocks.nccl_network import network_rows, variable_row
@@ -24,7 +24,7 @@ class NcclLines:
             "nccl_coll": collectives.rows,
             "nccl_net": network_rows,
             "nccl_env": variable_row,
-            "nccl_topo": topology_rows,
+            "nccl_topo": Topology().rows,
             "nccl_warn": self._warnings.rows,
             "nccl_other": self._warnings.rows,
         }

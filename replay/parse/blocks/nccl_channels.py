@@ -4,8 +4,6 @@ from replay.parse.model import Segment, Sink
 from replay.parse.numbers import integer, real
 
 _TRANSPORT = {"channel_p2p": "P2P", "channel_shm": "SHM", "channel_net": "NET", "channel_collnet": "COLLNET"}
-_LEVEL = 15
-"""Columns of a level in the topology's tree."""
 
 
 def channel_rows(sink: Sink, segment: Segment) -> None:
@@ -51,12 +49,20 @@ def _tree(sink: Sink, segment: Segment, channel: str, chain: list[str]) -> None:
     sink.row("trees", segment, channel=integer(channel), up=integer(up), me=integer(chain[1]), down=down)
 
 
-def topology_rows(sink: Sink, segment: Segment) -> None:
-    """Take a line of the family nccl_topo."""
-    fields = segment.fields
-    if segment.record == "topology_root":
-        sink.row("topology", segment, depth=0, node=fields["node"])
-    elif segment.record == "topology_edge":
-        blanks = len(segment.text) - len(segment.text.lstrip(" "))
-        depth, bw = 1 + blanks // _LEVEL, real(fields["bw"])
-        sink.row("topology", segment, depth=depth, node=fields["node"], link=fields["link"], bw=bw)
+class Topology:
+    """The tree of one writer's topology; a child stands further right than its parent, by the length of their link."""
+
+    def __init__(self) -> None:
+        self._columns: list[int] = []
+
+    def rows(self, sink: Sink, segment: Segment) -> None:
+        """Take a line of the family nccl_topo."""
+        fields = segment.fields
+        if segment.record == "topology_root":
+            self._columns.clear()
+            sink.row("topology", segment, depth=0, node=fields["node"])
+        elif segment.record == "topology_edge":
+            column = len(segment.text) - len(segment.text.lstrip(" "))
+            self._columns = [*(above for above in self._columns if above < column), column]
+            depth, bw = len(self._columns), real(fields["bw"])
+            sink.row("topology", segment, depth=depth, node=fields["node"], link=fields["link"], bw=bw)

@@ -14,6 +14,8 @@ _ALIKE = 1000
 """Rows of one writer whose texts differ in digits only."""
 _TEXTS = 20_000
 """Different texts that are remembered."""
+_COMPARED = 300
+"""Characters of a text that are remembered."""
 _NO_DIGITS = str.maketrans("", "", "0123456789abcdef")
 _LOST = ("closed", "refused", "reset", "no_route", "unreachable", "broken_pipe", "timed_out")
 """Terminals of the grammar that name how a peer was lost."""
@@ -48,6 +50,7 @@ class Warnings:
             _warning(sink, segment, _level(segment), "other")
 
     def _is_repeated(self, text: str) -> bool:
+        text = text[:_COMPARED]
         if len(self._seen) > _TEXTS:
             self._seen.clear()
         alike = "~" + text.translate(_NO_DIGITS)
