@@ -130,6 +130,15 @@ def test_advice_is_a_fix_only_where_it_was_checked(slow: Report) -> None:
     assert "    try " not in shown
 
 
+def test_the_same_cause_in_another_attempt_is_one_line() -> None:
+    con = recompile()
+    con.execute("INSERT INTO runs (run_id, attempt, outcome) VALUES (2, 1, 'failed')")
+    insert(
+        con, "findings", finding_id="F4", run_id=2, kind="cause", is_root=True, fingerprint="0123456789ab", summary="s"
+    )
+    assert "F4  The same as F1, again in run 2 (attempt 1).\n" in text.render(build(con), PLAIN)
+
+
 def test_not_known_says_what_was_heard_and_what_to_collect() -> None:
     shown = text.render(build(hung()), PLAIN)
     assert shown.startswith("The run hangs, and these logs do not show why.\n")

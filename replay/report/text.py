@@ -52,8 +52,13 @@ def render(report: Report, style: Style, logs: str = "LOGS", checked: Mapping[st
         lines += [style.paint("Healthy: ", "green") + _run_line(report.runs) + " No cause of trouble found.", ""]
     elif not report.roots:
         lines += _not_known(report, style)
+    told: dict[str, Finding] = {}
     for finding in report.roots:
-        lines += _root(finding, style, logs, checked or {})
+        first = told.setdefault(finding.fingerprint or finding.id, finding)
+        if first is finding:
+            lines += _root(finding, style, logs, checked or {})
+        else:
+            lines += _again(finding, first, report, style)
     lines += _collect_now(report, style)
     lines += _others(report, style)
     if not report.roots and report.verdict != "healthy":
@@ -83,6 +88,16 @@ def _root(finding: Finding, style: Style, logs: str, checked: Mapping[str, str])
         lines.append("")
     lines += _fields(finding, style, logs, checked)
     return [*lines, ""]
+
+
+def _again(finding: Finding, first: Finding, report: Report, style: Style) -> list[str]:
+    """The same cause in another attempt is worth a line, not a story."""
+    run = next((r for r in report.runs if r.id == finding.run), None)
+    where = f"run {finding.run}" + (f" (attempt {run.attempt})" if run and run.attempt else "")
+    lines = _wrap(f"The same as {first.id}, again in {where}.", style.width, first=f"{finding.id}  ", rest="    ")
+    if finding.evidence:
+        lines.append("    " + style.paint(visible(_place(finding.evidence[0])), "dim"))
+    return [style.paint(lines[0], "bold"), *lines[1:], ""]
 
 
 def _link(number: int, link: Link, finding: Finding, style: Style, column: int) -> list[str]:
