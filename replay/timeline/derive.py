@@ -4,7 +4,7 @@ from duckdb import DuckDBPyConnection
 
 from replay.timeline.statements import Runner
 
-_FILES = ("steps", "matched")
+_FILES = ("steps", "matched", "stalls")
 
 
 def derive(con: DuckDBPyConnection) -> None:

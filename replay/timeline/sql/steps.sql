@@ -57,20 +57,35 @@ SELECT run_id, rank, epoch, step, file_id, line_no, lag(t) OVER w, t, lag(step) 
 FROM told
 WINDOW w AS (PARTITION BY run_id, rank ORDER BY file_id, line_no);
 
+-- Waiting: ranks that enter a collective leave it together, so what one spends in it beyond the last to enter is waiting.
+-- Steps in which all spent alike tell nothing; else the last spends next to nothing, unless it worked there too (a compile of
+-- the backward pass), so its own usual share is the ground.
+CREATE OR REPLACE TEMP TABLE _waits AS
+WITH numbered AS (
+    SELECT *, row_number() OVER (PARTITION BY run_id, rank ORDER BY file_id, line_no) = 1 AS is_first FROM _steps
+), usual AS (
+    SELECT run_id, rank, median(wait) AS wait FROM numbered WHERE NOT is_first AND wait IS NOT NULL GROUP BY ALL
+), crowd AS (
+    SELECT run_id, epoch, step, count(wait) AS n, min(wait) AS low, max(wait) AS high, bool_or(is_first) AS is_first,
+        arg_min(rank, (wait, -coalesce(own, 0) - coalesce(data, 0), rank)) FILTER (wait IS NOT NULL) AS late
+    FROM numbered GROUP BY ALL
+)
+SELECT s.run_id, s.rank, s.epoch, s.step, c.n, c.late, c.is_first, c.high - c.low AS spread,
+    CASE WHEN c.n < 2 OR s.wait IS NULL THEN NULL
+        WHEN s.rank = c.late THEN 0
+        WHEN c.high - c.low < 0.3 * c.high THEN s.wait - c.low
+        ELSE s.wait - least(c.low, coalesce(u.wait, c.low)) END AS wait_s
+FROM numbered AS s
+JOIN crowd AS c ON c.run_id = s.run_id AND c.epoch IS NOT DISTINCT FROM s.epoch AND c.step = s.step
+LEFT JOIN usual AS u ON u.run_id = s.run_id AND u.rank = s.rank
+WHERE s.rank IS NOT NULL;
+
 -- @needs step_lines
 INSERT INTO steps
 SELECT s.run_id, s.rank, s.step, s.epoch, s.t_before, s.t,
-    coalesce(s.total, (s.t - s.t_before) / IF(s.step > s.step_before, s.step - s.step_before, 1)),
-    coalesce(s.own, 0) + coalesce(s.data, 0) + min(s.wait) OVER w,
-    IF(count(s.wait) OVER w > 1, s.wait - min(s.wait) OVER w, NULL),
-    s.file_id, s.line_no
+    round(coalesce(s.total, (s.t - s.t_before) / IF(s.step > s.step_before, s.step - s.step_before, 1)), 6),
+    round(coalesce(s.own, 0) + coalesce(s.data, 0) + IF(coalesce(s.own, s.data, w.wait_s) IS NULL, NULL, coalesce(s.wait - w.wait_s, 0)), 6),
+    round(w.wait_s, 6), s.file_id, s.line_no
 FROM _steps AS s
-WINDOW w AS (PARTITION BY s.run_id, s.epoch, s.step)
-ORDER BY s.run_id, s.rank, s.file_id, s.line_no;
-
--- own_s where nothing tells waiting
--- @needs step_lines
-UPDATE steps SET own_s = s.own + coalesce(s.data, 0)
-FROM _steps AS s
-WHERE steps.own_s IS NULL AND coalesce(s.own, s.data) IS NOT NULL AND s.file_id = steps.file_id AND s.line_no = steps.line_no
-    AND s.step = steps.step
+LEFT JOIN _waits AS w ON w.run_id = s.run_id AND w.rank = s.rank AND w.epoch IS NOT DISTINCT FROM s.epoch AND w.step = s.step
+ORDER BY s.run_id, s.rank, s.file_id, s.line_no
