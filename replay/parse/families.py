@@ -38,6 +38,7 @@ BY_ARTIFACT: dict[str, tuple[str, ...]] = {
     "recompiles_verbose": ("recompiles",),
     "graph_breaks": ("graph_breaks",),
     "guards": ("guard_tree",),
+    "verbose_guards": ("guard_tree",),
     "graph_code": ("graphs",),
     "graph_code_verbose": ("graphs",),
     "graph": ("graphs",),

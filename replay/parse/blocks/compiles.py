@@ -57,7 +57,7 @@ class Compiles:
         record = record_of(segment)
         if record == "recompile_frame":
             self._framework_frame(segment.fields)
-        elif record.startswith(("compile_", "recompile_head", "limit_")):
+        elif record.startswith(("compile_", "recompile_head", "limit_", "break_fatal")):
             self._take(segment, record)
         trace_id = segment.head.get("trace_id")
         if trace_id is not None and trace_id != "-/-":
@@ -93,7 +93,7 @@ class Compiles:
             case "compile_loop" | "compile_skip" if self._current is not None:
                 self._current.status = "skipped"
                 self._current.fail_reason = segment.text[:_REASON_CUT]
-            case "compile_failure":
+            case "compile_failure" | "break_fatal":
                 self._failed(segment)
             case "limit_head":
                 self._refused(segment)
@@ -173,7 +173,8 @@ class Compiles:
         settles = is_guard or record == "compile_settled"
         if settles:
             found.is_settled, found.status = True, found.status or "done"
-        if (settles or not found.is_settled) and not record.startswith(("recompile_", "limit_")):
+        moves = settles or not (found.is_settled or found.status == "skipped")
+        if moves and not record.startswith(("recompile_", "limit_")):
             found.t_last = segment.t
         in_stack = record in {"compile_begin", "compile_frame"} or segment.text.startswith("    ")
         if self._stack is not None and not in_stack:
@@ -199,7 +200,7 @@ class Compiles:
         found = self._given_up if segment.header == "torch" else self._current
         if found is None or found.fail_type is not None:
             return
-        found.fail_type = segment.fields["fail_type"]
+        found.fail_type = segment.fields.get("fail_type") or segment.fields.get("fatal_type")
         found.fail_reason = segment.fields.get("reason", "")[:_REASON_CUT] or None
         if segment.header != "torch":
             found.status = "failed"

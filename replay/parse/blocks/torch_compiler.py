@@ -13,6 +13,7 @@ from replay.parse.blocks.compiles import Compiles
 from replay.parse.blocks.cudagraphs import CudaGraphs
 from replay.parse.blocks.graph_breaks import GraphBreaks
 from replay.parse.blocks.graphs import Graphs
+from replay.parse.blocks.guard_trees import GuardTrees
 from replay.parse.blocks.limits import Limits
 from replay.parse.blocks.recompiles import Recompiles
 from replay.parse.blocks.torch_messages import TorchMessages
@@ -53,6 +54,7 @@ class TorchCompiler:
             "graph_breaks": breaks,
             "break_hint": breaks,
             "graphs": Graphs(sink),
+            "guard_tree": GuardTrees(sink),
             "cache": Caches(sink),
             "cudagraphs": CudaGraphs(sink),
             "autotune": Autotune(sink),
