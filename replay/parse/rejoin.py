@@ -158,8 +158,10 @@ class Rejoiner:
                 if process != self._process
                 and (place := self._place(line, segments[-1], head, process, everywhere=False))
             ]
-            if len(others) == 1:
+            if len(others) == 1 and not self._is_known(segments[-1]):
                 self._take(line, segments, *others[0])
+            elif others:  # whole, or of two that cannot be told from each other
+                segments[-1].torn = True
         if lost:
             line, segments = self._held[0]
             self._held[0] = line, [lost.segment, *segments]
