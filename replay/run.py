@@ -226,7 +226,7 @@ def _last_used(hints: Hints | None, db: Path | None, rules: Sequence[Path], prog
 def _place(given: list[str], hints: Hints, inventory: Inventory, db: Path | None) -> Path:
     """Where the database goes: never inside the logs, which it would change."""
     if db is None:
-        names = [inventory.files[0].digest if p == "-" else os.path.realpath(p) for p in given]
+        names = [f"{inventory.files[0].digest}/stdin" if p == "-" else os.path.realpath(p) for p in given]
         db = database.cache_dir() / f"{fingerprint.key(names, hints)}.duckdb"
     place = Path(os.path.abspath(db))
     root = inventory.root

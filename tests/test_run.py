@@ -170,6 +170,8 @@ def test_places_that_cannot_be(logs: Path, tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(InputError, match=r"precious\.txt"):
         open_run([logs], db=precious)
     assert precious.read_text().startswith("not a database")
+    with pytest.raises(InputError, match="nowhere"):
+        open_run([logs], db=tmp_path / "nowhere" / "x.duckdb")
     (tmp_path / "blocked").write_text("")
     monkeypatch.setenv("REPLAY_CACHE_DIR", str(tmp_path / "blocked"))
     with pytest.raises(InputError, match="REPLAY_CACHE_DIR"):

@@ -17,6 +17,7 @@ from replay.store.writer import TableSink
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
+    (tmp_path / "cache").mkdir()
     return tmp_path / "cache" / "x.duckdb"
 
 

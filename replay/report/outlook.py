@@ -126,7 +126,7 @@ def next_time(
         )
         return ("TORCH_LOGS=recompiles_verbose names the line of your code",) if names_no_line else ()
     impacts = {f.impact for f in roots} | {r.outcome for r in runs}
-    order = _ORDER["stopped" if impacts & {"failed", "hung", "stopped", "running"} else "slow"]
+    order = _ORDER["stopped" if impacts & {"failed", "hung", "stopped", "running", "unknown"} else "slow"]
     names = {u.what for u in missing}
     return _settings([s for what in order for s in _SWITCHES if s.what == what and what in names][:_NEXT_SHOWN])
 

@@ -167,7 +167,7 @@ def _cost(finding: Finding) -> str:
 def _not_known(report: Report, style: Style) -> list[str]:
     outcomes = [r.outcome for r in report.runs]
     outcome = next((o for o in ("failed", "hung", "stopped", "running", "unknown") if o in outcomes), "completed")
-    if not report.runs and not report.coverage.parsed:
+    if not report.coverage.parsed:
         sentence = "Not known: nothing in these files was written by PyTorch, NCCL or a launcher."
     else:
         sentence = _UNKNOWN.get(outcome, _UNKNOWN["unknown"])

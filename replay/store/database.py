@@ -38,9 +38,9 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
 def cache_dir() -> Path:
     """Return the folder of the databases; it may not exist yet."""
     if named := os.environ.get("REPLAY_CACHE_DIR"):
-        return Path(named).expanduser()
+        return Path(named).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "replay"
+    return (Path(base).absolute() if base else Path.home() / ".cache") / "replay"
 
 
 @contextmanager
@@ -239,7 +239,8 @@ def _file_of(con: DuckDBPyConnection) -> Path:
 def _scratch(path: Path) -> Path:
     """Make a private folder beside `path`: nobody else may read what is built in it."""
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.parent == cache_dir():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(dir=path.parent, prefix=SCRATCH))
     except OSError as error:
         raise InputError(
