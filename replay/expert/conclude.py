@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from replay.expert.coverage import Coverage
@@ -15,6 +16,8 @@ from replay.expert.template import Template, value_text
 
 _CLAUSE = re.compile(r"\s*(?P<name>[a-z][a-z0-9_-]*)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<version>[0-9]+(?:\.[0-9]+)*)\s*")
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)*")
+
+_parsed = cache(Template)
 
 Row = Mapping[str, Any]
 Versions = Mapping[str, str]
@@ -51,7 +54,7 @@ def conclude(query: Query, row: Row, setting: Setting, facts: Sequence[Finding])
     t_lo, t_hi = _time(row, pictures)
     cost = None if row["_cost"] is None else float(row["_cost"])
     slots = iter([row[name] for name in row if name.startswith("_x")])
-    summary = _filled(Template(rule.say), slots)
+    summary = _filled(_parsed(rule.say), slots)
     return Finding(
         key=(rule.id, run_id, cause, per),
         layer=known.layer if rule.cause is None or "{" in rule.cause else rule.layer,
@@ -87,7 +90,7 @@ def _cause(rule: Rule, row: Row) -> str | None:
     if "{" not in rule.cause:
         return rule.cause
     value = row["_cause"]
-    return None if value is None else Template(rule.cause).fill([value])
+    return None if value is None else _parsed(rule.cause).fill([value])
 
 
 def _certainty(proofs: Sequence[Row], coverage: float) -> float:
@@ -151,7 +154,7 @@ def _filled(template: Template, values: Any) -> str:
 
 
 def _advice(rule: Rule, values: Any, versions: Versions) -> str:
-    filled = [(item.condition, _filled(Template(item.then), values)) for item in rule.advices]
+    filled = [(item.condition, _filled(_parsed(item.then), values)) for item in rule.advices]
     return next((text for condition, text in filled if condition is None or version_holds(condition, versions)), "")
 
 

@@ -21,7 +21,7 @@ class Picked:
     at: str | None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Finding:
     """One finding. `t_lo..t_hi` bounds its first event; `places` are the lines that its rows stand at."""
 

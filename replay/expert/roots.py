@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from replay.expert.finding import Finding
-from replay.expert.rule import IMPACTS, Effect, Rule
+from replay.expert.rule import IMPACTS, Effect, Rule, as_list
 from replay.expert.taxonomy import Taxonomy
 
 SLACK_S = 1.0
@@ -52,33 +52,68 @@ def settle(
 
 def _connect(group: Sequence[Finding], rules: Mapping[str, Rule], taxonomy: Taxonomy) -> None:
     by_cause: dict[str, list[Finding]] = defaultdict(list)
-    for finding in group:
+    for finding in sorted(group, key=_age):
         by_cause[finding.cause].append(finding)
     symptoms = [f for f in group if f.kind == "symptom"]
     for one in group:
         if one.kind not in ("cause", "symptom"):
             continue
         conclude = rules[one.rule].conclude
+        explained, absorbed = _Edges(one.explains), _Edges(one.absorbs)
         for effect in conclude.explained:
-            for other in _named(effect, by_cause, symptoms):
-                if other is not one and not _earlier(other, one) and _fits(effect, one, other):
-                    _add(one.explains, other)
+            for other in _named(effect, by_cause, symptoms, but=one.cause):
+                if other.cause != one.cause and _explains(effect, one, other):
+                    explained.add(other)
         for effect in conclude.absorbed:
             for other in _named(effect, by_cause, symptoms):
                 if other is not one and _fits(effect, one, other) and _shares(effect, one, other):
-                    _add(one.absorbs, other)
+                    absorbed.add(other)
     for alike in by_cause.values():
+        _explain_alike(alike, rules)
         _absorb_same(alike)
 
 
-def _named(effect: Effect, by_cause: Mapping[str, list[Finding]], symptoms: list[Finding]) -> Iterator[Finding]:
-    for cause in [effect.cause] if isinstance(effect.cause, str) else effect.cause:
-        yield from symptoms if cause == "symptoms" else by_cause.get(cause, ())
+class _Edges:
+    """Adds findings to a list, each once."""
+
+    def __init__(self, target: list[Finding]) -> None:
+        self._target = target
+        self._seen = {id(finding) for finding in target}
+
+    def add(self, other: Finding) -> None:
+        if id(other) not in self._seen:
+            self._seen.add(id(other))
+            self._target.append(other)
 
 
-def _add(edges: list[Finding], other: Finding) -> None:
-    if not any(known is other for known in edges):
-        edges.append(other)
+def _named(
+    effect: Effect, by_cause: Mapping[str, list[Finding]], symptoms: list[Finding], but: str = ""
+) -> Iterator[Finding]:
+    for cause in as_list(effect.cause):
+        if cause != but:
+            yield from symptoms if cause == "symptoms" else by_cause.get(cause, ())
+
+
+def _explains(effect: Effect, one: Finding, other: Finding) -> bool:
+    return other is not one and not _earlier(other, one) and _fits(effect, one, other)
+
+
+def _explain_alike(alike: Sequence[Finding], rules: Mapping[str, Rule]) -> None:
+    """Draw edges between findings of one cause, the older ones first: each is explained by the first that fits.
+
+    A thousand ranks that fail one after the other would make a million edges otherwise.
+    """
+    sources = []
+    for one in alike:
+        effects = [e for e in rules[one.rule].conclude.explained if {one.cause, f"{one.kind}s"} & set(as_list(e.cause))]
+        if effects and one.kind in ("cause", "symptom"):
+            sources.append((one, effects))
+    sources.sort(key=lambda source: source[0].certainty < LIKELY)
+    for other in alike:
+        for one, effects in sources:
+            if any(_explains(effect, one, other) for effect in effects):
+                one.explains.append(other)
+                break
 
 
 def _earlier(effect: Finding, cause: Finding) -> bool:
@@ -87,13 +122,10 @@ def _earlier(effect: Finding, cause: Finding) -> bool:
 
 
 def _fits(effect: Effect, one: Finding, other: Finding) -> bool:
-    mine, theirs = set(one.ranks), set(other.ranks)
-    if effect.ranks == "same" and not mine & theirs:
-        return False
-    if effect.ranks == "other" and mine & theirs:
-        return False
-    if effect.ranks == "waiting" and not theirs & set(one.waiting):
-        return False
+    if effect.ranks != "any":
+        asked = set(one.waiting if effect.ranks == "waiting" else one.ranks)
+        if asked.isdisjoint(other.ranks) != (effect.ranks == "other"):
+            return False
     if effect.within is None:
         return True
     lo, hi = one.t_lo, one.t_hi
@@ -113,8 +145,8 @@ def _absorb_same(alike: Sequence[Finding]) -> None:
     best: dict[tuple[int, ...], Finding] = {}
     for finding in sorted(alike, key=lambda f: (-f.certainty, f.key)):
         standing = best.setdefault(finding.ranks, finding)
-        if standing is not finding and standing.rule != finding.rule:
-            _add(standing.absorbs, finding)
+        if standing is not finding and standing.rule != finding.rule and finding not in standing.absorbs:
+            standing.absorbs.append(finding)
 
 
 def _demote(group: Sequence[Finding], span: float | None) -> None:
@@ -130,7 +162,7 @@ def _demote(group: Sequence[Finding], span: float | None) -> None:
 def _cut_cycles(group: Sequence[Finding]) -> None:
     while circles := [circle for circle in _components(group) if len(circle) > 1]:
         for circle in circles:
-            first = min(circle, key=lambda f: (_or_last(f.t), -f.certainty, f.key))
+            first = min(circle, key=_age)
             for member in circle:
                 member.explains = [f for f in member.explains if f is not first]
                 member.absorbs = [f for f in member.absorbs if f is not first]
@@ -204,6 +236,10 @@ def _order(finding: Finding) -> tuple[object, ...]:
         not finding.is_root, kinds.index(finding.kind), effect, magnitude, _or_last(finding.t), -finding.certainty,
         -cost, finding.key,
     )  # fmt: skip
+
+
+def _age(finding: Finding) -> tuple[object, ...]:
+    return _or_last(finding.t), -finding.certainty, finding.key
 
 
 def _or_last(t: float | None) -> float:

@@ -65,7 +65,9 @@ def _proof(con: duckdb.DuckDBPyConnection, finding_id: str, above: frozenset[str
     if row is None:
         known = [
             name
-            for (name,) in con.execute("SELECT finding_id FROM findings ORDER BY len(finding_id), finding_id").fetchall()
+            for (name,) in con.execute(
+                "SELECT finding_id FROM findings ORDER BY len(finding_id), finding_id"
+            ).fetchall()
         ]
         raise UsageError(f"there is no finding {finding_id}; there are {', '.join(known) or 'none'}")
     lines = con.execute(
