@@ -4,6 +4,7 @@ import json
 import re
 import unicodedata
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from example_runs import healthy, hung, recompile
@@ -245,3 +246,9 @@ def test_words() -> None:
     assert [count(1, "rank"), count(2104, "rank")] == ["1 rank", "2,104 ranks"]
     assert [size(512), size(1536), size(3 * 2**30)] == ["512 B", "1.5 KiB", "3.0 GiB"]
     assert visible("a\x1b[31m\u202e\tz\xa0é") == "a\\x1b[31m\\u202e    z\xa0é"
+
+
+def test_json_md_names_every_key() -> None:
+    page = (Path(markdown.__file__).parent.parent.parent / "docs" / "json.md").read_text()
+    named = set(re.findall(r"[a-z_]+", " ".join(re.findall(r"`([^`]+)`", page))))
+    assert {key for keys in (TOP, RUN, FINDING) for key in keys.split()} <= named
