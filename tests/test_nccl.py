@@ -36,7 +36,7 @@ def test_headers(line, fields):
 INIT = {"comm_rank": 1, "nranks": 8, "device": 1, "bus_id": "1c000"}
 COMMS = [
     ("comm 0x5f rank 1 nranks 8 cudaDev 1 busId 1c000 - Init COMPLETE", INIT | {"event": "complete", "ptr": "0x5f"}),
-    ("comm 0x5f rank 1 nranks 8 cudaDev 1 busId 1c000 commId 0x3fa9 - Init COMPLETE", {"comm_id": "3fa9"}),
+    ("comm 0x5f rank 1 nranks 8 cudaDev 1 busId 1c000 commId 0x3fa9 - Init COMPLETE", {"comm_id": "3fa9/8"}),
     ("comm 0x5f rank 1 nranks 8 cudaDev 1 nvmlDev 3 busId 1c000 commId 0x3fa9 - Init START", {"nvml_dev": 3}),
     (
         "ncclCommInitRank comm 0x5f rank 1 nranks 8 cudaDev 1 nvmlDev 1 busId 1c000 commId 0x3fa9 - Init START",
@@ -50,7 +50,7 @@ COMMS = [
     (
         "ncclCommSplit comm 0x5f rank 1 nranks 8 cudaDev 1 nvmlDev 1 busId 1c000 parent 0x4 color 0 key "
         "-1 commId 0x3 - Init START",
-        {"parent": "0x4", "color": 0, "key": -1, "comm_id": "3"},
+        {"parent": "0x4", "color": 0, "key": -1, "comm_id": "3/1"},
     ),
     (
         "ncclCommSplit comm 0x5f rank 1 nranks 8 cudaDev 1 nvmlDev 1 busId 1c000 parent 0x4 splitCount "
@@ -60,7 +60,7 @@ COMMS = [
     (
         "ncclCommSplit comm 0x5f rank 1 nranks 8 cudaDev 1 nvmlDev 1 busId 1c000 commId 0x3 parent 0x4 "
         "childCount 1 color 0 key 1 - Init COMPLETE",
-        {"event": "complete", "parent": "0x4", "comm_id": "3"},
+        {"event": "complete", "parent": "0x4", "comm_id": "3/1"},
     ),
     ("comm 0x5f rank 1 nranks 8 cudaDev 1 busId 1c000 - Destroy COMPLETE", INIT | {"event": "destroy"}),
     ("comm 0x5f rank 1 nRanks 8 cudaDev 1 busId 1c000 commId 0x3 - Abort START", {"event": "abort-start"}),
@@ -193,6 +193,21 @@ def test_an_operation_knows_the_communicator_of_its_pointer():
         (None, None),
         ("bb", 1),
     ]
+
+
+def split(pointer, nth, color, nranks=2, comm_id=" commId 0xcc"):
+    tail = f"busId 1a000 parent 0x1 color {color} key {nth}{comm_id}"
+    return said(f"ncclCommSplit comm {pointer} rank 0 nranks {nranks} cudaDev 0 nvmlDev 0 {tail} - Init START")
+
+
+def test_splits_of_one_colour_are_told_apart_by_their_number():
+    world = "ncclCommInitRank comm 0x1 rank 0 nranks 4 cudaDev 0 nvmlDev 0 busId 1a000 commId 0xaa - Init START"
+    out = "Rank 0 has color with NCCL_SPLIT_NOCOLOR, not creating a new communicator"
+    lines = [said(world), split("0x2", 0, 0), said(out), split("0x3", 1, 0)]
+    rows, _ = parse(lines)
+    assert [r["comm_id"] for r in rows.tables["comms"]] == ["aa", "cc/1", "cc/3"]
+    rows, _ = parse([said(world), split("0x2", 0, 0, comm_id=""), split("0x3", 1, 5, comm_id="")])
+    assert [r["comm_id"] for r in rows.tables["comms"]] == ["aa", "aa/1/0", "aa/2/5"]
 
 
 def test_calls():

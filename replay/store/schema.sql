@@ -243,7 +243,7 @@ CREATE TABLE comms ( -- one row per communicator line of a rank: start, complete
     @common,
     event VARCHAR, -- start, complete, timings, layout, finalize, destroy, abort, revoke, and -start of the last four where the begin was told
     fn VARCHAR, -- ncclCommInitRank, ncclCommSplit, ...
-    comm_id VARCHAR, -- commId without 0x, equal on all ranks of a communicator; NULL where the version prints none
+    comm_id VARCHAR, -- equal on all ranks of a communicator: commId without 0x, and behind / what tells splits of one colour apart; NULL where the version prints none
     ptr VARCHAR, -- pointer of the communicator in its process
     comm_rank INTEGER, -- rank inside the communicator
     nranks INTEGER, -- size of the communicator

@@ -1,6 +1,6 @@
 """Operations as NCCL logs them: rows of `collectives` and `tuning`."""
 
-from replay.parse.blocks.nccl_comms import Communicators, comm_row
+from replay.parse.blocks.nccl_comms import Communicators
 from replay.parse.model import Segment, Sink
 from replay.parse.numbers import integer
 
@@ -43,10 +43,9 @@ class Collectives:
             case "call":
                 self._operation(sink, segment, "nccl-call")
             case "call_init" | "call_split":
-                self._comms.started(segment)
-                comm_row(sink, segment, "start")
+                self._comms.begun(sink, segment, "start")
             case "call_end":
-                comm_row(sink, segment, f"{fields['end'].lower()}-start")
+                self._comms.ended(sink, segment)
             case "tuning" | "tuning_kernel" | "tuning_copy":
                 sink.row(
                     "tuning",

@@ -13,13 +13,20 @@ class Membership:
     comm_id: str | None
     comm_rank: int | None
     nranks: int | None
+    parent: str | None = None
 
 
 class Communicators:
-    """The communicators that one writer told of, by pointer; a pointer may be used again after its end."""
+    """The communicators that one writer told of, by pointer; a pointer may be used again after its end.
+
+    NCCL's commId alone does not name one: two splits of a communicator with the same colour can have the same. Where a
+    line names the parent, the number of the split is added (all ranks split a parent equally often); before 2.21, where
+    none does, the size.
+    """
 
     def __init__(self) -> None:
         self._by_pointer: dict[str, Membership] = {}
+        self._splits: dict[str, int] = {}
 
     def find(self, pointer: str) -> Membership | None:
         """What is known of the communicator that has this pointer now."""
@@ -27,62 +34,81 @@ class Communicators:
 
     def rows(self, sink: Sink, segment: Segment) -> None:
         """Take a line of the family nccl_comm."""
+        fields = segment.fields
         match segment.record:
             case "comm_init":
-                event = segment.fields["stage"].lower()
-                self.started(segment)
+                self.begun(sink, segment, fields["stage"].lower())
             case "comm_end":
-                event = _ending(segment.fields["end"], segment.fields["stage"])
+                event = _ending(fields["end"], fields["stage"])
+                self._row(sink, segment, event)
                 if event in {"destroy", "abort"}:
-                    self._by_pointer.pop(segment.fields["comm"], None)
+                    self._by_pointer.pop(fields["comm"], None)
             case "comm_revoke":
-                event = _ending("revoke", segment.fields["stage"])
+                self._row(sink, segment, _ending("revoke", fields["stage"]))
             case "comm_layout":
-                event = "layout"
+                self._row(sink, segment, "layout")
             case "comm_timings":
-                event = "timings"
+                self._row(sink, segment, "timings")
+            case "split_left_out":
+                self._count_split(integer(fields["comm_rank"]))
             case "nccl_version":
                 version_row(sink, segment)
-                return
-            case _:
-                driver = integer(segment.fields["driver"])
+            case "cuda_driver":
+                driver = integer(fields["driver"])
                 if driver:
                     sink.row("packages", segment, name="cuda-driver", version=_cuda(driver))
-                return
-        comm_row(sink, segment, event)
 
-    def started(self, segment: Segment) -> None:
-        """Remember the communicator of a line that starts or completes one."""
+    def begun(self, sink: Sink, segment: Segment, event: str) -> None:
+        """Take a line that starts or completes a communicator."""
         fields = segment.fields
-        known = self._by_pointer.get(fields["comm"])
-        rank, size = integer(fields.get("comm_rank")), integer(fields.get("nranks"))
-        same = known is not None and (known.comm_rank, known.nranks) == (rank, size)
-        comm_id = fields.get("comm_id") or (known.comm_id if known and same else None)
-        self._by_pointer[fields["comm"]] = Membership(comm_id, rank, size)
+        pointer, rank, size = fields["comm"], integer(fields.get("comm_rank")), integer(fields.get("nranks"))
+        known = self._by_pointer.get(pointer)
+        if known is None or event == "start" or (known.comm_rank, known.nranks) != (rank, size):
+            self._by_pointer[pointer] = Membership(self._name(fields, size), rank, size, fields.get("parent"))
+        self._row(sink, segment, event)
 
+    def ended(self, sink: Sink, segment: Segment) -> None:
+        """Take a call that ends a communicator."""
+        self._row(sink, segment, _ending(segment.fields["end"], "START"))
 
-def comm_row(sink: Sink, segment: Segment, event: str) -> None:
-    """Add the row of `comms` that a line with the fields of a communicator stands for."""
-    fields = segment.fields
-    sink.row(
-        "comms",
-        segment,
-        event=event,
-        fn=fields.get("fn"),
-        comm_id=fields.get("comm_id"),
-        ptr=fields.get("comm"),
-        comm_rank=integer(fields.get("comm_rank")),
-        nranks=integer(fields.get("nranks")),
-        device=integer(fields.get("device")),
-        nvml_dev=integer(fields.get("nvml_dev")),
-        bus_id=fields.get("bus_id"),
-        parent=fields.get("parent"),
-        color=integer(fields.get("color")),
-        key=integer(fields.get("key")),
-        total_s=real(fields.get("total_s")),
-        nodes=integer(fields.get("nodes")),
-        local_ranks=integer(fields.get("local_ranks")),
-    )
+    def _name(self, fields: dict[str, str], size: int | None) -> str | None:
+        comm_id, parent = fields.get("comm_id"), fields.get("parent")
+        if parent is not None:
+            nth = self._splits[parent] = integer(fields.get("child")) or self._splits.get(parent, 0) + 1
+            of = self._by_pointer.get(parent)
+            if comm_id is not None:
+                return f"{comm_id}/{nth}"
+            return f"{of.comm_id}/{nth}/{fields.get('color')}" if of and of.comm_id else None
+        return comm_id if comm_id is None or "fn" in fields else f"{comm_id}/{size}"
+
+    def _count_split(self, rank: int | None) -> None:
+        """Count a split that left this rank out; its parent is not told: the only communicator that is no split."""
+        parents = [p for p, member in self._by_pointer.items() if member.comm_rank == rank and member.parent is None]
+        if len(parents) == 1:
+            self._splits[parents[0]] = self._splits.get(parents[0], 0) + 1
+
+    def _row(self, sink: Sink, segment: Segment, event: str) -> None:
+        fields = segment.fields
+        known = self._by_pointer.get(fields.get("comm", ""))
+        sink.row(
+            "comms",
+            segment,
+            event=event,
+            fn=fields.get("fn"),
+            comm_id=known.comm_id if known else None,
+            ptr=fields.get("comm"),
+            comm_rank=integer(fields.get("comm_rank")),
+            nranks=integer(fields.get("nranks")),
+            device=integer(fields.get("device")),
+            nvml_dev=integer(fields.get("nvml_dev")),
+            bus_id=fields.get("bus_id"),
+            parent=fields.get("parent"),
+            color=integer(fields.get("color")),
+            key=integer(fields.get("key")),
+            total_s=real(fields.get("total_s")),
+            nodes=integer(fields.get("nodes")),
+            local_ranks=integer(fields.get("local_ranks")),
+        )
 
 
 def version_row(sink: Sink, segment: Segment) -> None:
