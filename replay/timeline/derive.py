@@ -4,7 +4,7 @@ from duckdb import DuckDBPyConnection
 
 from replay.timeline.statements import Runner
 
-_FILES = ("steps", "matched", "stalls")
+_FILES = ("steps", "matched", "stalls", "stats", "divergences", "ranks", "observed", "outcome", "words")
 
 
 def derive(con: DuckDBPyConnection) -> None:

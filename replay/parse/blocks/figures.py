@@ -315,10 +315,10 @@ def _figure(fields: dict[str, str], label: str) -> Figure:
         )
         return Figure(name, fields["rate"] + unit, float(fields["rate"]), "rated")
     name = spelled(fields["key"])
+    if label and not name.startswith(label) and name not in COUNTERS:
+        name = f"{label}.{name}"
     if "count" in fields:
         return Figure(name, fields["count"], float(fields["count"]), "counted", int(fields["total"]))
-    if label and not name.startswith(label):
-        name = f"{label}.{name}"
     if "number" in fields:
         unit = fields.get("unit", "")
         if unit in ("ms", "us") and not name.endswith(f"_{unit}"):

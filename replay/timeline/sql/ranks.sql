@@ -1,0 +1,67 @@
+-- Ranks that were heard or named, and what a run as a whole is known by.
+
+CREATE OR REPLACE TEMP TABLE _lines_of AS
+SELECT run_id, rank, min(t_lo) AS first_t, max(t_hi) AS last_t,
+    arg_min({'f': file_id, 'l': line_no}, (coalesce(t_lo, 'infinity'::DOUBLE), file_id, line_no)) AS first_place,
+    arg_max({'f': file_id, 'l': line_no}, (coalesce(t_hi, '-infinity'::DOUBLE), file_id, line_no)) AS last_place
+FROM lines WHERE run_id IS NOT NULL GROUP BY ALL;
+
+-- World size: as the user told it, as the trainer did, as NCCL's largest communicator, as the launcher's table allows
+UPDATE runs SET ranks_expected = coalesce(runs.ranks_expected, e.told, e.nccl)
+FROM (
+    SELECT r.run_id,
+        (SELECT max(try_cast(value AS INTEGER)) FROM env WHERE env.run_id = r.run_id AND upper(name) = 'WORLD_SIZE') AS told,
+        (SELECT max(nranks) FROM comms WHERE comms.run_id = r.run_id) AS nccl
+    FROM runs AS r
+) AS e
+WHERE runs.run_id = e.run_id;
+
+CREATE OR REPLACE TEMP TABLE _last_steps AS
+SELECT run_id, rank, arg_max(step, (file_id, line_no)) AS step, max({'f': file_id, 'l': line_no}) AS place,
+    arg_max(total, (file_id, line_no)) AS total
+FROM step_lines WHERE step IS NOT NULL AND phase IS DISTINCT FROM 'eval'
+GROUP BY run_id, rank;
+
+INSERT INTO ranks
+WITH named AS (
+    SELECT run_id, rank FROM _lines_of WHERE rank IS NOT NULL
+    UNION SELECT run_id, of_rank FROM exits WHERE of_rank IS NOT NULL AND run_id IS NOT NULL
+    UNION SELECT run_id, unnest(range(ranks_expected))::INTEGER FROM runs WHERE ranks_expected BETWEEN 1 AND 100000
+), said AS (
+    SELECT run_id, rank, max(host) AS host, max(local_rank) AS local_rank, IF(count(DISTINCT pid) = 1, max(pid), NULL) AS pid,
+        arg_min(how, CASE how WHEN 'prefix' THEN 0 WHEN 'nccl-init' THEN 1 WHEN 'folder' THEN 2 ELSE 3 END) AS how
+    FROM writers WHERE rank IS NOT NULL GROUP BY ALL
+), placed AS (
+    SELECT run_id, rank, min(device) AS device, min(bus_id) AS bus_id, max(host) AS host, IF(count(DISTINCT pid) = 1, max(pid), NULL) AS pid
+    FROM comms WHERE rank IS NOT NULL GROUP BY ALL
+), gone AS (
+    SELECT run_id, of_rank AS rank, max(of_host) AS host, max(of_local_rank) AS local_rank, max(of_pid) AS pid, min(coalesce(code, 1)) = 0 AND max(coalesce(code, 1)) = 0 AS well
+    FROM exits WHERE of_rank IS NOT NULL GROUP BY ALL
+), done AS (
+    SELECT DISTINCT run_id, rank FROM activities WHERE kind = 'train-end'
+)
+SELECT n.run_id, n.rank, coalesce(p.host, s.host, g.host), coalesce(s.local_rank, g.local_rank), coalesce(p.pid, s.pid, g.pid), p.device, p.bus_id,
+    l.rank IS NOT NULL, l.first_t, l.last_t, l.first_place.f, l.first_place.l, l.last_place.f, l.last_place.l, t.step, t.place.f, t.place.l,
+    d.rank IS NOT NULL OR coalesce(g.well, FALSE), s.how
+FROM named AS n
+LEFT JOIN _lines_of AS l ON l.run_id = n.run_id AND l.rank = n.rank
+LEFT JOIN said AS s ON s.run_id = n.run_id AND s.rank = n.rank
+LEFT JOIN placed AS p ON p.run_id = n.run_id AND p.rank = n.rank
+LEFT JOIN gone AS g ON g.run_id = n.run_id AND g.rank = n.rank
+LEFT JOIN done AS d ON d.run_id = n.run_id AND d.rank = n.rank
+LEFT JOIN _last_steps AS t ON t.run_id = n.run_id AND t.rank = n.rank
+ORDER BY n.run_id, n.rank;
+
+UPDATE runs SET ranks_seen = s.ranks_seen, t_first = s.t_first, t_last = s.t_last, span_s = round(s.t_last - s.t_first, 6),
+    torch = s.torch, nccl = s.nccl, last_step = s.last_step
+FROM (
+    SELECT r.run_id,
+        (SELECT count(*)::INTEGER FROM ranks AS k WHERE k.run_id = r.run_id AND k.heard) AS ranks_seen,
+        (SELECT min(first_t) FROM _lines_of AS l WHERE l.run_id = r.run_id) AS t_first,
+        (SELECT max(last_t) FROM _lines_of AS l WHERE l.run_id = r.run_id) AS t_last,
+        (SELECT mode(version ORDER BY version) FROM packages AS p WHERE p.run_id = r.run_id AND p.name = 'torch') AS torch,
+        (SELECT mode(version ORDER BY version) FROM packages AS p WHERE p.run_id = r.run_id AND p.name = 'nccl') AS nccl,
+        (SELECT max(step) FROM _last_steps AS t WHERE t.run_id = r.run_id) AS last_step
+    FROM runs AS r
+) AS s
+WHERE runs.run_id = s.run_id
