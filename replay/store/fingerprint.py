@@ -95,7 +95,7 @@ def _of_folders(folders: Iterable[Path]) -> str:
         (str(path.relative_to(top)), path.stat().st_size, path.stat().st_mtime_ns)
         for top in folders
         for path in sorted(top.rglob("*"))
-        if path.suffix in {".py", ".sql", ".lark", ".yaml", ".yml"}
+        if path.suffix in {".py", ".sql", ".lark", ".yaml", ".yml", ".csv"}
     ]
     return _short(json.dumps(notes))
 
