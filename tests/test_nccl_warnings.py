@@ -156,9 +156,21 @@ CHAINS = [
 
 @pytest.mark.parametrize(("text", "columns"), CHAINS)
 def test_the_way_of_an_error(text, columns):
-    found = row("nccl_warnings", text)
+    rows, _ = parse([said("Cuda failure 'unknown error'", "WARN"), said(text)])
+    found = rows.tables["nccl_warnings"][1]
     assert (found["level"], found["family"]) == ("chain", "chain")
     assert columns.items() <= found.items()
+
+
+def test_the_way_of_an_error_that_nobody_was_warned_of_is_information():
+    rows, _ = parse(
+        [
+            said("transport/net_ib/init.cc:531 (ncclIbInit) -> 3"),
+            said("lib wrapper not initialized.", "WARN", "misc/ibvwrap.cc:190"),
+            said("transport/net_ib/gdr.cc:55 (ibDmaBufSupportInitOnce) -> 3"),
+        ]
+    )
+    assert [r["level"] for r in rows.tables["nccl_warnings"]] == ["info", "warn", "info"]
 
 
 LOSSES = [

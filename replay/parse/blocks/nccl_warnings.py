@@ -27,11 +27,16 @@ class Warnings:
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
+        self._is_in_trouble = False
 
     def rows(self, sink: Sink, segment: Segment) -> None:
         """Take a line of the families nccl_warn and nccl_other."""
-        fields = segment.fields
-        level = "chain" if segment.record == "chain" else _level(segment)
+        fields, level = segment.fields, _level(segment)
+        if segment.record == "chain":
+            # what NCCL tries and can do without (a network, a library) leaves such lines too, but warns of nothing
+            level = "chain" if self._is_in_trouble or "detail" in fields else "info"
+        elif level != "info" and segment.record != "other":
+            self._is_in_trouble = True
         if self._is_repeated(segment.text):
             return
         _warning(sink, segment, level, segment.record.replace("_", "-"))
@@ -46,6 +51,7 @@ class Warnings:
 
     def other(self, sink: Sink, segment: Segment) -> None:
         """Take a warning of no family."""
+        self._is_in_trouble = True
         if not self._is_repeated(segment.text):
             _warning(sink, segment, _level(segment), "other")
 
