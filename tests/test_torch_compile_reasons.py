@@ -87,7 +87,11 @@ KINDS = [
     ("O.size()[1]*k.size()[1] <= 2147483647", "shape-env", "dynamic-shape"),
     ("y.size()[0] == x.size()[0]", "duck", "dynamic-shape"),
     ("3 <= n", "shape-env", "dynamic-shape"),
-    ("BACKEND_MATCH failure: torch.compile detected different backend callables. Cached backend: a.", "backend", "other"),
+    (
+        "BACKEND_MATCH failure: torch.compile detected different backend callables. Cached backend: a.",
+        "backend",
+        "other",
+    ),
     (
         "(___skip_backend_check() or ___current_backend() == ___lookup_backend(140321))",
         "backend",

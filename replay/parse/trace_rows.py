@@ -194,7 +194,7 @@ class TraceRows:
             status=status,
             duration_s=duration,
             fail_type=short,
-            fail_reason=str(meta.get("fail_reason")).partition("\n")[0][:_CUT] if short else None,
+            fail_reason=" ".join(str(meta.get("fail_reason")).split("\n")[:2])[:_CUT] if short else None,
             evidence="trace" if end is None else "metrics",
         )
 

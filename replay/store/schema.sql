@@ -128,10 +128,10 @@ CREATE TABLE compiles ( -- one row per compile of a frame (one compile id of one
     is_framework BOOLEAN, -- the frame's file lies in torch or in another installed package
     status VARCHAR, -- started, done, failed, skipped
     backend VARCHAR, -- inductor, aot_eager, ...
-    duration_s DOUBLE, -- seconds from first to last line of this compile id, or as logged
+    duration_s DOUBLE, -- seconds from first to last line of this compile id, or as logged; a later backward is not in it
     fail_type VARCHAR, -- exception type where it failed
     fail_reason VARCHAR, -- first line of the exception
-    evidence VARCHAR -- recompile-block, trace, metrics
+    evidence VARCHAR -- recompile-block, log (other lines with its id), trace, metrics
 );
 
 CREATE TABLE guard_failures ( -- one row per reason in a recompile block
@@ -184,7 +184,7 @@ CREATE TABLE graph_breaks ( -- one row per logged break, fatal or not
     user_file VARCHAR, -- innermost frame outside installed packages
     user_line INTEGER, -- its line
     user_fn VARCHAR, -- its function
-    is_framework BOOLEAN, -- no frame of the traceback is the user's
+    is_framework BOOLEAN, -- no frame inside the compiled region is the user's
     is_fatal BOOLEAN, -- raised (fullgraph, Unsupported), not only logged
     is_duplicate BOOLEAN, -- torch said that it suppressed the stack
     skips_frame BOOLEAN -- the whole frame runs eagerly
@@ -193,7 +193,7 @@ CREATE TABLE graph_breaks ( -- one row per logged break, fatal or not
 CREATE TABLE graphs ( -- one row per graph text
     @common,
     compile_id VARCHAR, -- compile it belongs to
-    kind VARCHAR, -- dynamo, joint, forward, backward, inference, post_grad, output_code, ddp
+    kind VARCHAR, -- dynamo, pre_grad, joint, forward, backward, inference, post_grad, output_code, ddp, compiled_autograd
     name VARCHAR, -- name in the log, without its unique suffix
     nth INTEGER, -- how many graphs of this kind this writer had before
     ops INTEGER, -- calls in the graph
@@ -217,7 +217,7 @@ CREATE TABLE cache_events ( -- compile caches
     @common,
     compile_id VARCHAR, -- compile in the header
     cache VARCHAR, -- fx, aotautograd, triton, autotune, pgo
-    event VARCHAR, -- hit, miss, bypass, save, corrupt
+    event VARCHAR, -- hit, miss, bypass, save, unsaved, corrupt
     key VARCHAR, -- key where told
     reason VARCHAR -- why bypassed or corrupt
 );

@@ -34,6 +34,12 @@ LEFT JOIN guard_failures AS g
     ON g.writer_id = c.writer_id AND g.compile_line = c.line_no AND g.nth = 0
 LEFT JOIN files AS f ON f.file_id = c.file_id
 WHERE c.is_recompile AND NOT coalesce(c.is_framework, FALSE)
+    -- a TORCH_TRACE file beside the log tells of the same compiles
+    AND NOT (c.evidence IN ('trace', 'metrics') AND EXISTS (
+        FROM compiles AS l
+        WHERE l.run_id = c.run_id AND l.rank IS NOT DISTINCT FROM c.rank AND l.compile_id = c.compile_id AND l.fn = c.fn
+            AND l.evidence NOT IN ('trace', 'metrics') AND abs(l.t_lo - c.t_lo) < 1
+    ))
 ORDER BY c.run_id, c.t_lo NULLS LAST, c.rank, c.file_id, c.line_no;
 
 CREATE VIEW first_errors AS -- one row per rank: the first event of severity error

@@ -11,8 +11,11 @@ from replay.parse.torch_lines import compile_id_of, is_same_message, record_of
 
 _FAMILY = "graph_breaks"
 _HINT = "break_item"
+_FIRST_FRAME = "break_old_frame"
+_STACK_FOLLOWS = {"break_exception", "break_exception_skip", "break_old", _FIRST_FRAME}
 _HEADS = {
     _HINT,
+    _FIRST_FRAME,
     "break_head",
     "break_duplicate",
     "break_exception",
@@ -145,12 +148,15 @@ class GraphBreaks:
             is_hint=record == _HINT,
             is_fatal=record == "break_fatal",
             is_duplicate=record == "break_duplicate",
-            part="stack" if record in {"break_exception", "break_exception_skip", "break_old"} else "reason",
+            part="stack" if record in _STACK_FOLLOWS else "reason",
             fatal_type=fields.get("fatal_type"),
             file=fields.get("file"),
             line=int(fields["line"]) if "line" in fields else None,
             skips_frame=record in _SKIPS,
         )
+        if record == _FIRST_FRAME:
+            block.frames.append(Frame(fields["file"], int(fields["line"]), fields["fn"]))
+            block.file = block.line = None
         if block.is_hint:
             block.reason, block.part = [segment.text], "aside"
         elif "reason" in fields:
