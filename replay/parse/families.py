@@ -4,7 +4,7 @@ artifacts, by the marker in the header). Order is preference.
 
 BY_HEADER: dict[str, tuple[str, ...]] = {
     "torch": ("compile", "limit", "cache", "cudagraphs", "break_hint", "launcher", "c10d"),
-    "c10": ("c10d", "gloo", "checks", "device"),
+    "c10": ("c10d", "device", "checks", "gloo"),
     "nccl": (
         "nccl_channel",
         "nccl_comm",
@@ -16,16 +16,16 @@ BY_HEADER: dict[str, tuple[str, ...]] = {
         "nccl_info",
         "nccl_text",
     ),
-    "app": ("nccl_bare", "python", "launcher", "scheduler", "kernel", "gloo", "c10d", "checks", "device", "trainer"),
+    "app": ("nccl_bare", "python", "launcher", "scheduler", "kernel", "device", "gloo", "c10d", "checks", "trainer"),
     "": (
         "python",
         "launcher",
         "scheduler",
         "kernel",
+        "device",
         "gloo",
         "c10d",
         "checks",
-        "device",
         "versions",
         "nccl_bare",
         "torch_bare",

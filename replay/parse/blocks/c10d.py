@@ -312,9 +312,14 @@ def kind_of(text: str, otherwise: str) -> str:
     return next((kind for word, kind in _WORDS if word in text), otherwise)
 
 
+def _signed(number: int | None) -> int | None:
+    """A number that was printed without its sign: -1 is "none yet"."""
+    return -1 if number == (1 << 64) - 1 else number
+
+
 def _progress(fields: dict[str, str], seq: int | None) -> dict[str, Value]:
     """What the rank enqueued and completed; a number that cannot be is NULL."""
-    enqueued, completed = (integer(fields.get(name)) for name in ("last_enqueued", "last_completed"))
+    enqueued, completed = (_signed(integer(fields.get(name))) for name in ("last_enqueued", "last_completed"))
     if enqueued is not None and not -1 <= enqueued < _GARBAGE:
         enqueued = None
     limit = max((n for n in (enqueued, seq) if n is not None), default=_GARBAGE)

@@ -32,9 +32,9 @@ class CppMessage:
 
     def more(self, segment: Segment) -> str | None:
         """Take a line behind it."""
-        if segment.header or segment.match is not None:
-            return None
         text = segment.text
+        if segment.header or (segment.match is not None and text[:1] not in {" ", "\t"}):
+            return None
         if self._is_error_next and text.strip():
             self._is_error_next = False
             self._tell(segment, text.strip())

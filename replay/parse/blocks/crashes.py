@@ -2,7 +2,7 @@
 
 from replay.grammar.executor import shared
 from replay.parse.blocks.exceptions import frame_of
-from replay.parse.blocks.failing import TEXT_CUT, Saying, named_rank
+from replay.parse.blocks.failing import TEXT_CUT, Saying, Tell, named_rank
 from replay.parse.model import Segment, Sink
 from replay.parse.places import Frame, is_installed
 from replay.parse.signals import signal_name
@@ -14,8 +14,8 @@ _FOREIGN = 30
 class Crashes:
     """Rows of crashes from python.lark and traceback.lark: a signal, the abort's text, and where Python was."""
 
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
+    def __init__(self, sink: Sink, tell: Tell) -> None:
+        self._sink, self._tell = sink, tell
         self._saying: Saying | None = None
         self._signal: str | None = None
         self._text = self._what = ""
@@ -34,6 +34,7 @@ class Crashes:
         record, fields = saying.match.record, saying.fields
         if record == "what" and self._saying is not None:
             self._what = fields["what"]
+            self._tell(saying.segment, self._what)
             self._text = f"{self._text}: {fields['what']}" if self._text else fields["what"]
             self._line_end = saying.segment.line.line_no
             return True

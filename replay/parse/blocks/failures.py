@@ -10,16 +10,15 @@ from replay.parse.blocks.checks import Checks
 from replay.parse.blocks.cpp_message import CppMessage
 from replay.parse.blocks.crashes import Crashes
 from replay.parse.blocks.device import Device
-from replay.parse.blocks.failing import TEXT_CUT, Part, Saying, is_nameless, level
+from replay.parse.blocks.failing import TEXT_CUT, Part, Saying, level
 from replay.parse.blocks.gloo import Gloo
 from replay.parse.blocks.launchers import Launchers
 from replay.parse.blocks.systems import Kernel, Schedulers
 from replay.parse.blocks.tracebacks import Tracebacks
 from replay.parse.blocks.versions import Versions
 from replay.parse.model import Segment, Sink
-from replay.parse.numbers import integer
 
-_INNER = ("c10d", "gloo", "checks", "device", "launcher", "nccl_last_error")
+_INNER = ("c10d", "device", "checks", "gloo", "launcher", "nccl_last_error")
 """Families of texts that stand inside other texts."""
 _STEPS = {"step", "bar", "keras_bar", "record"}
 _LOUD = {"warning", "error", "critical"}
@@ -31,7 +30,7 @@ class Failures:
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
         self._launchers = Launchers(sink)
-        self._crashes = Crashes(sink)
+        self._crashes = Crashes(sink, self.tell)
         self._tracebacks = Tracebacks(sink, self.tell)
         self._message = CppMessage(sink, self.tell)
         c10d = C10d(sink, self.tell)
@@ -64,8 +63,7 @@ class Failures:
         elif match.family == "python":
             self._python(Saying(segment, match, segment.text))
         elif match.form in _STEPS and match.family == "trainer":
-            step = integer(match.fields.get("step") or match.fields.get("n"))
-            self._tracebacks.lives(step, nameless=is_nameless(segment))
+            self._tracebacks.lives(segment)
         elif segment.header == "torch":
             self._tracebacks.note(segment)
         return None

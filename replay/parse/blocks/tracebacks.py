@@ -11,7 +11,9 @@ from replay.grammar.executor import shared
 from replay.grammar.model import Match
 from replay.parse.blocks.exceptions import Raised, frame_of, write
 from replay.parse.blocks.failing import TEXT_CUT, Tell, is_nameless
+from replay.parse.blocks.figures import read
 from replay.parse.model import Segment, Sink
+from replay.parse.numbers import integer
 from replay.parse.places import Frame, is_installed
 
 _FOREIGN = 30
@@ -50,7 +52,7 @@ class Tracebacks:
         self._is_text_next = False
         self._is_blank = False
         self._logged_at = -_NEAR
-        self._step: int | None = None
+        self._last_step: Segment | None = None
 
     @property
     def is_open(self) -> bool:
@@ -79,13 +81,16 @@ class Tracebacks:
         if "CONVERT" in segment.text or "raph break" in segment.text:
             self._logged_at = segment.line.line_no
 
-    def lives(self, step: int | None, *, nameless: bool) -> None:
+    def lives(self, segment: Segment) -> None:
         """The writer goes on with a step: what it raised before did not end it."""
         if not self._held and self._raised is None:
-            self._step = step if step is not None else self._step
+            self._last_step = segment
             return
-        if nameless and (step is None or self._step is None or step < self._step + _LIVES_ON):
-            return
+        if is_nameless(segment):
+            before = None if self._last_step is None else _step(self._last_step)
+            now = _step(segment)
+            if now is None or before is None or now < before + _LIVES_ON:
+                return
         self._finish()
         for found in self._held:
             found.is_uncaught = False
@@ -153,6 +158,9 @@ class Tracebacks:
             self._chain.append(raised)
             self._raised = None
             self._open = _Open(0, self._survives, raised.segment.header == "app")
+            return "continuation"
+        if record == "nested":
+            self._traceback(segment)
             return "continuation"
         if record == "original":
             raised.is_cause = False
@@ -262,6 +270,12 @@ class Tracebacks:
             self._hold(found)
         self._chain.clear()
         self._flush()
+
+
+def _step(segment: Segment) -> int | None:
+    """The step that a trainer's line names."""
+    fields = segment.fields
+    return integer(fields["n"]) if "n" in fields else read(shared(), segment.text).step
 
 
 def _has_level(segment: Segment) -> bool:
