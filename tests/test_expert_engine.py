@@ -438,3 +438,28 @@ def test_verdict(tmp_path: Path) -> None:
     compile_row(con, 1)
     diagnose(con, book)
     assert verdict(con) == "cause"
+
+
+def test_an_optional_step_adds_evidence_and_nothing_else(tmp_path: Path) -> None:
+    text = rule(
+        "[{a: {from: compiles}}, {b: {from: stalls, same: {late_rank: a.rank}, overlaps: a, optional: true}}]",
+        "{per: a.rank, ranks: a.rank, cost: sum(b.lost_s)}",
+        say="'{a.fn}{coalesce('' waited '' || b.lost_s, '''')}'",
+    )
+    con = db()
+    compile_row(con, 1, rank=0, fn="f")
+    compile_row(con, 2, rank=1, fn="g", t=10.0)
+    stall_row(con, 3, 10.0, late_rank=1)
+    book = make_book(tmp_path, text)
+    rows = sorted(found(con, book), key=lambda f: f["ranks"])
+    assert [(f["summary"], f["cost_s"], f["certainty"]) for f in rows] == [("f", None, 0.9), ("g waited 1.0", 1.0, 0.9)]
+    evidence = found(con, book, "evidence")
+    assert sorted((e["step_name"], e["line_no"]) for e in evidence) == [("a", 1), ("a", 2), ("b", 3)]
+
+
+def test_a_witness_among_findings_bounds_certainty_too(tmp_path: Path) -> None:
+    con = db()
+    compile_row(con, 1)
+    stall_row(con, 2, 1.0)
+    rows = {f["rule"]: f for f in found(con, make_book(tmp_path, *CHAIN))}
+    assert rows["compile-skew-timeout"]["certainty"] == 0.6

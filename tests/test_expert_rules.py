@@ -1,5 +1,6 @@
 """The rules of the package on the cases beside them, and the questions why and why not."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ from factory import insert, make_db
 
 from replay.errors import UsageError
 from replay.expert.cases import Case, cases_of, fill, run_cases
+from replay.expert.check import check
 from replay.expert.engine import diagnose
-from replay.expert.load import load_rules
+from replay.expert.load import load_rules, read_book
+from replay.expert.rule import Conclude, Rule, Step
 from replay.expert.why import why, why_not
 
 BOOK = load_rules()
@@ -87,6 +90,26 @@ def test_a_case_that_does_not_hold_says_what_was_found(tmp_path: Path) -> None:
     assert [r.fault for r in run_cases(book, book.rules[0])] == [
         "0 findings expected, found recompile-other on [1]", "ranks is [1], not [2]", None,
     ]  # fmt: skip
+
+
+def test_the_example_of_the_manual_works(tmp_path: Path) -> None:
+    manual = Path(__file__).parents[1] / "docs" / "rules.md"
+    example, cases = re.findall(r"```yaml\n(.*?)```", manual.read_text(), re.DOTALL)
+    book = make_book(tmp_path, example)
+    (tmp_path / "rule0.yaml").rename(tmp_path / "rank-killed.yaml")
+    (tmp_path / "rank-killed.cases.yaml").write_text(cases)
+    book = read_book([tmp_path])
+    assert [str(fault) for fault in check(book)] == []
+    assert [result.fault for result in run_cases(book, book.rules[0])] == [None, None]
+
+
+def test_the_manual_names_every_field() -> None:
+    manual = (Path(__file__).parents[1] / "docs" / "rules.md").read_text()
+    for model in (Step, Conclude, Rule):
+        for name, field in model.model_fields.items():
+            assert (
+                f"`{field.alias or name}`" in manual or f"`{field.alias or name}:" in manual or f"\n{name}: " in manual
+            ), name
 
 
 def test_a_case_is_one_thing() -> None:

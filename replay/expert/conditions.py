@@ -116,7 +116,8 @@ def _equalities(rule: Rule, own: Scope, earlier: Sequence[Scope]) -> list[tuple[
             raise rule.error(place, f"{own.table.name} has no column {column}{similar(column, own.table.columns)}")
         other_name, _, other_column = (named or "").partition(".")
         other_column = other_column or column
-        fitting = [s for s in reversed(earlier) if (not named or s.name == other_name) and other_column in s.table]
+        asked = [s for s in reversed(earlier) if (s.name == other_name if named else not s.step.optional)]
+        fitting = [s for s in asked if other_column in s.table]
         if not fitting:
             what = f"step {other_name} with a column {other_column}" if named else f"step with a column {column}"
             raise rule.error(place, f"there is no earlier {what}")

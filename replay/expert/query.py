@@ -56,6 +56,16 @@ class Query:
     pictures: tuple[Picture, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What a step adds to the inner level: a table with the conditions that join it ("" if none), and tests."""
+
+    own: Scope
+    source: str
+    joined_by: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
 class _Builder:
     def __init__(self, rule: Rule, catalog: Catalog, with_places: bool) -> None:
         self.rule = rule
@@ -66,8 +76,9 @@ class _Builder:
         self.catalog = catalog
         self.joined = [s for s in self.scopes if s.step.is_joined]
         self.shown = [s for s in self.scopes if not s.step.absent]
+        self.facts = [s for s in self.shown if s.table.name == "findings"]
         first = self.scopes[0]
-        self.driven = not (first.step.is_joined and "run_id" in first.table)
+        self.driven = not (first.step.is_joined and not first.step.optional and "run_id" in first.table)
         self.run = f"{DRIVER}.run_id" if self.driven else f"{first.alias}.run_id"
         self.list_columns = frozenset(
             (s.name, column) for s in self.shown for column, kind in s.table.columns.items() if kind.endswith("]")
@@ -78,32 +89,30 @@ class _Builder:
 
     # the inner level
 
-    def froms(self) -> Iterator[tuple[str, str, list[str]]]:
-        """Yield for each step its name, its part of FROM ("" if it is not joined) and its conditions for WHERE."""
+    def parts(self) -> Iterator[_Part]:
+        """Yield what each step adds to the inner level."""
         for index, own in enumerate(self.scopes):
             earlier = [s for s in self.scopes[:index] if s.step.is_joined]
-            yield own.name, *self._step(own, earlier)
 
-    def _step(self, own: Scope, earlier: list[Scope]) -> tuple[str, list[str]]:
-        def make(inner: Scope) -> Conditions:
-            return conditions(self.rule, inner, earlier, self.run)
+            def make(inner: Scope, earlier: list[Scope] = earlier) -> Conditions:
+                return conditions(self.rule, inner, earlier, self.run)
 
-        found = make(own)
-        if own.step.absent:
-            where = " AND ".join(found.possible) or "TRUE"
-            tests = [f"NOT EXISTS (SELECT 1 FROM {own.table.relation} AS {own.alias} WHERE {where})"]
+            found = make(own)
+            tests: list[str] = []
             seen = visibility_test(self.rule, own, earlier, self.run)
-            return "", [*tests, seen] if seen else tests
-        if own.step.exists:
-            return "", []
-        self.definite += found.definite
-        tests = []
-        if own.step.is_counted:
-            tests.append(share_test(self.rule, own, make, self.run))
-            seen = visibility_test(self.rule, own, earlier, self.run)
-            if own.step.count is not None and own.step.count.max is not None and seen:
-                tests.append(seen)
-        return f"{own.table.relation} AS {own.alias}", [*found.possible, *tests]
+            if own.step.absent:
+                where = " AND ".join(found.possible) or "TRUE"
+                tests = [f"NOT EXISTS (SELECT 1 FROM {own.table.relation} AS {own.alias} WHERE {where})"]
+                yield _Part(own, "", (), (*tests, seen) if seen else tuple(tests))
+            elif own.step.exists:
+                yield _Part(own, "", (), ())
+            else:
+                self.definite += () if own.step.optional else found.definite
+                if own.step.is_counted:
+                    tests.append(share_test(self.rule, own, make, self.run))
+                    if own.step.count is not None and own.step.count.max is not None and seen:
+                        tests.append(seen)
+                yield _Part(own, f"{own.table.relation} AS {own.alias}", found.possible, tuple(tests))
 
     def vetoes(self) -> Iterator[str]:
         """Yield the conditions that `unless` adds."""
@@ -111,8 +120,8 @@ class _Builder:
             scopes: list[Scope] = []
             parts: list[str] = []
             wheres: list[str] = []
-            for name, step in chain:
-                own = scope(self.rule, self.catalog, name, step, ("unless", index, name))
+            for position, (name, step) in enumerate(chain):
+                own = scope(self.rule, self.catalog, name, step, ("unless", index, position, name))
                 if any(s.name == name for s in [*self.scopes, *scopes]):
                     raise self.rule.error(own.place, f"the name {name} is used by another step")
                 seen = [*self.joined, *scopes]
@@ -146,6 +155,8 @@ class _Builder:
                 raise self.rule.error((*own.place, "line"), f"{table.name} has no column {column}")
         has_line = line.file in table and line.no in table
         fields = {"_q": f"NOT coalesce({definite}, FALSE)"} if definite else {}
+        if table.name == "findings":
+            fields |= {"_b": f"-{alias}.certainty"}
         fields |= {
             "_t": bounds[0],
             "_f": f"{alias}.{quoted(line.file)}" if has_line else "NULL::INTEGER",
@@ -168,7 +179,8 @@ class _Builder:
             fields[f"_x{index}"] = spell(self.rule, place, slot.expression, visible, own=own, offset=slot.at)
         for column in sorted(self.needed[own.name]):
             fields[column] = f"{alias}.{quoted(column)}"
-        return "{" + ", ".join(f"{quoted(name)}: {value}" for name, value in fields.items()) + "}"
+        packed = "{" + ", ".join(f"{quoted(name)}: {value}" for name, value in fields.items()) + "}"
+        return f"CASE WHEN {alias}.rowid IS NOT NULL THEN {packed} END" if own.step.optional else packed
 
     def witness(self, own: Scope) -> str:
         """Return the subquery that finds the witness of an `exists` step: sure ones first, then the earliest."""
@@ -269,7 +281,7 @@ def build(rule: Rule, catalog: Catalog, with_places: bool = True) -> Query:
     if own_code:
         outer.append(("_own", " AND ".join(own_code)))
     outer.append(("_proofs", _proofs(make)))
-    facts = [f'list({s.alias}."_i")' for s in make.joined if s.table.name == "findings"]
+    facts = [f'list({s.alias}."_i")' for s in make.facts]
     if facts:
         outer.append(("_premises", f"flatten([{', '.join(facts)}])"))
 
@@ -299,21 +311,24 @@ def build(rule: Rule, catalog: Catalog, with_places: bool = True) -> Query:
 def _bindings(make: _Builder) -> tuple[list[tuple[str, str]], str, list[str], list[tuple[str, str]]]:
     """Return the plain columns of the inner level, its FROM, its conditions, and a count of each prefix of steps."""
     rule = make.rule
-    froms = [f"runs AS {DRIVER}"] if make.driven else []
+    froms = f"runs AS {DRIVER}" if make.driven else ""
     wheres = [f"{make.run} IS NOT NULL"]
     prefixes: list[tuple[str, str]] = []
-    for name, source, tests in make.froms():
-        if source:
-            froms.append(source)
-        own = next(s for s in make.scopes if s.name == name)
-        wheres += tests
+    for part in make.parts():
+        if part.source and froms:
+            kind = "LEFT JOIN" if part.own.step.optional else "JOIN"
+            froms += f"\n    {kind} {part.source} ON {' AND '.join(part.joined_by) or 'TRUE'}"
+        elif part.source:
+            froms = part.source
+            wheres += part.joined_by
+        wheres += part.tests
         seen = wheres
-        if own.step.exists:
-            seen = [*wheres, f"{make.witness(own)} IS NOT NULL"]
-        prefixes.append((name, f"SELECT count(*) FROM {', '.join(froms)} WHERE {' AND '.join(seen)}"))
+        if part.own.step.exists:
+            seen = [*wheres, f"{make.witness(part.own)} IS NOT NULL"]
+        prefixes.append((part.own.name, f"SELECT count(*) FROM {froms} WHERE {' AND '.join(seen)}"))
     for number, veto in enumerate(make.vetoes(), 1):
         wheres.append(veto)
-        prefixes.append((f"unless {number}", f"SELECT count(*) FROM {', '.join(froms)} WHERE {' AND '.join(wheres)}"))
+        prefixes.append((f"unless {number}", f"SELECT count(*) FROM {froms} WHERE {' AND '.join(wheres)}"))
 
     columns = [("_run", make.run)]
     per = _identity(rule)
@@ -327,10 +342,7 @@ def _bindings(make: _Builder) -> tuple[list[tuple[str, str]], str, list[str], li
         columns.append(("_c", f"({_bound_expression(make, certainty, ('conclude', 'certainty'))})::DOUBLE"))
     if make.definite:
         columns.append(("_d", f"coalesce({' AND '.join(make.definite)}, FALSE)"))
-    premises = [f"{s.alias}.certainty" for s in make.joined if s.table.name == "findings"]
-    if premises:
-        columns.append(("_m", f"least({', '.join(premises)})"))
-    return columns, ", ".join(froms), wheres, prefixes
+    return columns, froms, wheres, prefixes
 
 
 def _identity(rule: Rule) -> list[tuple[Place, str]]:
@@ -352,8 +364,9 @@ def _proofs(make: _Builder) -> str:
     doubts += [f'NOT {s.alias}."_q"' for s in make.shown if s.step.exists and any(s.step.times())]
     if doubts:
         own = f"{own} * CASE WHEN {' AND '.join(doubts)} THEN 1.0 ELSE {POSSIBLE} END"
-    if any(s.table.name == "findings" for s in make.joined):
-        return f"list(DISTINCT {{'own': {own}, 'premise': _m}})"
+    if make.facts:
+        premises = ", ".join(f'-{s.alias}."_b"' for s in make.facts)
+        return f"list(DISTINCT {{'own': {own}, 'premise': least({premises})}})"
     return f"[{{'own': max({own}), 'premise': NULL}}]"
 
 

@@ -63,6 +63,7 @@ class Step(Model):
     within: dict[str, Annotated[float, Field(ge=0)]] | None = None
     exists: bool = False
     absent: bool = False
+    optional: bool = False
     count: Count | None = None
     across: Literal["rank", "host"] | None = None
     min_share: Annotated[float, Field(gt=0, le=1)] | None = None
@@ -73,8 +74,8 @@ class Step(Model):
 
     @whole_validator(mode="after")
     def _consistent(self) -> "Step":
-        if sum([self.exists, self.absent, self.count is not None or self.across is not None]) > 1:
-            raise ValueError("a step is one of exists, absent, and counted (count, across)")
+        if sum([self.exists, self.absent, self.optional, self.is_counted]) > 1:
+            raise ValueError("a step is one of exists, absent, optional, and counted (count, across)")
         if self.min_share is not None and self.across is None:
             raise ValueError("min_share needs across")
         if self.across is not None and self.min_share is None and self.count is None:

@@ -23,7 +23,7 @@ def candidates(con: duckdb.DuckDBPyConnection, rules: Sequence[Rule], catalog: C
             table = catalog.tables.get(step.table)
             if table is None:
                 unreadable.add(rule.id)
-            elif not step.absent and step.table != "findings":
+            elif not (step.absent or step.optional) and step.table != "findings":
                 asked[step.table][" AND ".join(own_tests(name, step, table)) or "TRUE"].add(rule.id)
     # A rule that cannot be read stays, so that compiling it says what is wrong.
     out = {

@@ -121,7 +121,7 @@ def value_text(value: object, spec: str = "") -> str:
         if known and all(isinstance(item, int) and not isinstance(item, bool) for item in known):
             return ranks_text(known)
         return ", ".join(value_text(item, spec) for item in known) or "none"
-    text = _CONTROL.sub(" ", str(value)).strip()
+    text = _CONTROL.sub(" ", str(value))
     text = text if len(text) <= MAX_VALUE else text[: MAX_VALUE - 1] + "…"
     return repr(text) if spec == "repr" else text
 
