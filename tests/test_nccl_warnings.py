@@ -166,11 +166,12 @@ def test_the_way_of_an_error_that_nobody_was_warned_of_is_information():
     rows, _ = parse(
         [
             said("transport/net_ib/init.cc:531 (ncclIbInit) -> 3"),
+            said("Failed to initialize NET plugin IB", "ATTN", "plugin/net.cc:9"),
             said("lib wrapper not initialized.", "WARN", "misc/ibvwrap.cc:190"),
             said("transport/net_ib/gdr.cc:55 (ibDmaBufSupportInitOnce) -> 3"),
         ]
     )
-    assert [r["level"] for r in rows.tables["nccl_warnings"]] == ["info", "warn", "info"]
+    assert [r["level"] for r in rows.tables["nccl_warnings"]] == ["info", "attn", "warn", "info"]
 
 
 LOSSES = [

@@ -35,7 +35,7 @@ class Warnings:
         if segment.record == "chain":
             # what NCCL tries and can do without (a network, a library) leaves such lines too, but warns of nothing
             level = "chain" if self._is_in_trouble or "detail" in fields else "info"
-        elif level != "info" and segment.record != "other":
+        elif level == "warn" and segment.record != "other":
             self._is_in_trouble = True
         if self._is_repeated(segment.text):
             return
@@ -51,7 +51,8 @@ class Warnings:
 
     def other(self, sink: Sink, segment: Segment) -> None:
         """Take a warning of no family."""
-        self._is_in_trouble = True
+        if segment.record == "nccl_text" and _level(segment) == "warn":
+            self._is_in_trouble = True
         if not self._is_repeated(segment.text):
             _warning(sink, segment, _level(segment), "other")
 
