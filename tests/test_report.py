@@ -150,6 +150,13 @@ def test_not_known_says_what_was_heard_and_what_to_collect() -> None:
     assert "TORCH_NCCL_TRACE_BUFFER_SIZE=2000" in shown
 
 
+def test_nothing_is_collected_from_a_run_that_ended() -> None:
+    con = hung()
+    assert build(con).collect_now
+    insert(con, "exceptions", run_id=1, rank=5, is_uncaught=True)
+    assert build(con).collect_now == ()
+
+
 def test_ruled_out_needs_every_rank() -> None:
     con = hung()
     assert "no NCCL warning" in outlook.ruled_out(con)

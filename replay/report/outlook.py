@@ -77,6 +77,13 @@ _RULED_OUT = (
     ("steps", "no stall between steps", "SELECT count(*) FROM stalls"),
 )
 
+_ENDED = """
+    SELECT run_id FROM exits
+    UNION SELECT run_id FROM crashes
+    UNION SELECT run_id FROM exceptions WHERE is_uncaught
+"""
+"""Runs of which at least one process is known to have ended: nothing can be collected from them any more."""
+
 
 def unseen(con: DuckDBPyConnection) -> tuple[Unseen, ...]:
     """Return what was not logged, or is not known to have been, with the ranks and the setting that brings it."""
@@ -133,7 +140,8 @@ def next_time(
 
 def collect_now(con: DuckDBPyConnection, findings: tuple[Finding, ...], runs: tuple[RunInfo, ...]) -> tuple[str, ...]:
     """Return what to run before a run that hangs, or still runs, is killed; nothing for runs that ended."""
-    alive = [r.id for r in runs if r.outcome in {"hung", "running"}]
+    ended = {run for (run,) in con.execute(_ENDED).fetchall()}
+    alive = [r.id for r in runs if r.outcome in {"hung", "running"} and r.id not in ended]
     if not alive:
         return ()
     lines = _stacks(con, [f for f in findings if f.root and f.run in alive], alive)
