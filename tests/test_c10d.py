@@ -400,6 +400,24 @@ def test_options_of_a_process_group_are_settings():
     assert dict(old.of("env", "name", "value"))["NCCL_DESYNC_DEBUG"] == "0"
 
 
+RENDEZVOUS = "torch.distributed.elastic.rendezvous.api."
+
+
+def test_exceptions_of_the_rendezvous_tell_by_their_type():
+    head = 'Traceback (most recent call last):\n  File "/srv/run.py", line 1, in main\n'
+    assert parse(f"{head}{RENDEZVOUS}RendezvousTimeoutError").of("timeouts", "kind") == [("rendezvous",)]
+    lost = "The connection to the C10d store has failed. See inner exception for details."
+    assert parse(f"{RENDEZVOUS}RendezvousConnectionError: {lost}").of("peer_losses", "kind", "layer") == [
+        ("store", "rendezvous")
+    ]
+
+
+def test_a_barriers_error_line_and_its_exception_are_one_timeout():
+    text = "[Rank 0]: Ranks 2 failed to pass monitoredBarrier in 8000 ms"
+    rows = parse(f"[rank0]:[E101 01:02:03.000000004 ProcessGroupGloo.cpp:7] {text}\n[rank0]: RuntimeError: {text}")
+    assert rows.of("timeouts", "kind", "missing") == [("monitored-barrier", "2")]
+
+
 NOISE = [
     "[W ProcessGroupNCCL.cpp:1] Warning: WARNING: destroy_process_group() was not called before program exit, "
     "which can "

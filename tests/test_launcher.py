@@ -490,3 +490,10 @@ def test_every_line_is_classed_once(pieces):
     assert len([r for r in rows.tables["exits"] if r["reporter"] == "torchrun"]) <= sum(
         p.startswith("[") and p.endswith("]:") for p in pieces
     )
+
+
+def test_lightning_tags_the_childs_rank():
+    rows = parse(
+        "[rank: 3] Child process with PID 71 terminated with code -11. Forcefully terminating all other processes"
+    )
+    assert rows.of("exits", "of_rank", "of_pid", "code", "signal") == [(3, 71, -11, "SIGSEGV")]

@@ -173,6 +173,12 @@ def test_torchs_own_tracebacks_behind_its_header_are_no_exceptions():
 STEPS = "".join(f"step={n} loss=0.5\n" for n in range(4, 12))
 
 
+def test_a_line_that_a_program_printed_about_an_error_ends_nothing():
+    assert not parse("ValueError: shard 3 is empty, skipped").one("exceptions")["is_uncaught"]
+    assert not parse(f"step=1 loss=1\ntorch.cuda.OutOfMemoryError: x\n{STEPS}").one("exceptions")["is_uncaught"]
+    assert not parse(f"torch.cuda.OutOfMemoryError: x\n{STEPS}").one("exceptions")["is_uncaught"]
+
+
 def test_a_process_that_goes_on_with_steps_survived():
     known = Identity(rank=0)
     assert parse(f"step=3 loss=0.5\n{PLAIN}ValueError: x\n", known).one("exceptions")["is_uncaught"]

@@ -54,7 +54,7 @@ def _read(file: SourceFile, sink: LineSink, hints: Hints, value: Any) -> bool:
         line_end=1,
         extra=[line.strip() for line in rest[:8]],
     )
-    write(sink, found)
+    write(sink, found, t_hi=None if t is None else t + 1)  # the stamp is in whole seconds
     return True
 
 

@@ -429,7 +429,7 @@ CREATE TABLE exits ( -- what a launcher, agent or scheduler said of the end of a
     of_pid BIGINT, -- process that ended
     code INTEGER, -- exit code, negative for a signal
     signal VARCHAR, -- SIGKILL, SIGTERM, ...
-    reporter VARCHAR, -- torchrun, slurm, mpirun, kubernetes, shell, kernel, deepspeed, ray, spawn, dataloader
+    reporter VARCHAR, -- torchrun, slurm, mpirun, kubernetes, shell, kernel, deepspeed, ray, spawn, dataloader, lightning
     is_first BOOLEAN, -- the launcher's table calls it the first failure
     t_exit DOUBLE, -- time that the table names
     text VARCHAR -- traceback field or reason

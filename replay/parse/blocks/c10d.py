@@ -296,9 +296,12 @@ _TIMEOUTS = {
     "store_clients": "store",
     "wait_timeout": "store",
     "rpc_timeout": "rpc",
+    "rendezvous_timeout": "rendezvous",
 }
 _LOSSES = {
     "store_broken": ("store", "store"),
+    "rendezvous_closed": ("closed", "rendezvous"),
+    "rendezvous_lost": ("store", "rendezvous"),
     "store_gone": ("closed", "store"),
     "connection_reset": ("reset", "socket"),
     "broken_pipe": ("broken-pipe", "socket"),

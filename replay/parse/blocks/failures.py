@@ -104,7 +104,7 @@ class Failures:
         """A loud line of c10d or of torchrun that no production knows is a message all the same."""
         if segment.header == "torch":
             self._tracebacks.note(segment)
-            path = segment.head.get("path", "") or segment.head.get("logger", "")
+            path = next((segment.head[n] for n in ("path", "logger", "torch_logger") if n in segment.head), "")
             if "distributed" not in path:
                 return
             source = "launcher"

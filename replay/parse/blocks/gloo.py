@@ -12,6 +12,7 @@ class Gloo:
 
     def __init__(self, sink: Sink, tell: Tell) -> None:
         self._sink, self._tell = sink, tell
+        self._barriers: set[tuple[str | None, str | None]] = set()
 
     def take(self, saying: Saying) -> None:
         """Take a text of gloo.lark."""
@@ -22,7 +23,11 @@ class Gloo:
             case "gloo_mesh":
                 self._timeout(saying, "rendezvous", None)
             case "barrier_missing":
-                self._timeout(saying, "monitored-barrier", fields["missing"].replace(" ", ""))
+                missing = fields["missing"].replace(" ", "")
+                key = (missing, fields.get("timeout_ms"))
+                if key not in self._barriers:  # an error line, then the exception
+                    self._barriers.add(key)
+                    self._timeout(saying, "monitored-barrier", missing)
             case "barrier_timeout" | "barrier_victim" | "barrier_wrapper":
                 self._timeout(saying, "monitored-barrier", None)
             case "gloo_closed" | "gloo_closed_own":

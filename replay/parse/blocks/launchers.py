@@ -189,6 +189,10 @@ class Launchers:
     def _take_child_code(self, saying: Saying) -> None:
         self._exit(saying, "spawn", integer(saying.fields["code"]), of_local_rank=integer(saying.fields["number"]))
 
+    def _take_lightning_code(self, saying: Saying) -> None:
+        """The tag before the message is the child's rank, not the writer's."""
+        self._exit(saying, "lightning", integer(saying.fields["code"]), of_rank=saying.segment.identity.rank)
+
     def _take_loader_killed(self, saying: Saying) -> None:
         signal = signal_name(saying.fields["signal_name"])
         self._exit(saying, "dataloader", exit_code(signal), signal=signal)

@@ -89,6 +89,8 @@ class Tracebacks:
         if is_nameless(segment):
             before = None if self._last_step is None else _step(self._last_step)
             now = _step(segment)
+            if before is None:
+                self._last_step = segment
             if now is None or before is None or now < before + _LIVES_ON:
                 return
         self._finish()
@@ -222,7 +224,7 @@ class Tracebacks:
             qualified,
             "" if is_torn else message.strip(),
             opened.frames if opened else [],
-            is_uncaught=not (opened.is_survived or opened.is_logged) if opened else not _has_level(segment),
+            is_uncaught=not (opened.is_survived or opened.is_logged) if opened else _is_end(segment, qualified),
             line_end=number,
             complete=not is_torn,
         )
@@ -238,8 +240,8 @@ class Tracebacks:
                 raised.is_cause = False
         if raised.type.endswith("ExceptionGroup"):
             raised.is_cause = False
-        if raised.message:
-            self._tell(segment, raised.message)
+        if not raised.message or not self._tell(segment, raised.message):
+            self._tell(segment, raised.type)
 
     def _finish(self) -> None:
         """The open exception's message is over."""
@@ -276,6 +278,13 @@ def _step(segment: Segment) -> int | None:
     """The step that a trainer's line names."""
     fields = segment.fields
     return integer(fields["n"]) if "n" in fields else read(shared(), segment.text).step
+
+
+def _is_end(segment: Segment, qualified: str) -> bool:
+    """Whether an exception's line without a traceback is what Python prints at the end: programs print such lines, too,
+    but seldom with the module, and then go on.
+    """
+    return not _has_level(segment) and ("." in qualified or segment.identity.rank is not None)
 
 
 def _has_level(segment: Segment) -> bool:
