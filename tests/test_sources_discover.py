@@ -382,6 +382,23 @@ def test_what_the_other_file_does_not_hold_as_well_is_no_copy(tmp_path: Path, ot
     assert {f.duplicate_of for f in files.values()} == {None}
 
 
+def test_a_console_without_labels_is_the_copy_of_the_files_of_the_ranks(tmp_path: Path) -> None:
+    ranks = {f"rank{r}.log": "".join(stamped(n, r) for n in range(9)) for r in (0, 1)}
+    console = "".join(stamped(n, r) for n in range(9) for r in (0, 1))
+    files = look(tree(tmp_path, {**ranks, "console.log": console}))
+    assert {p: f.duplicate_of for p, f in files.items()} == {
+        **dict.fromkeys(ranks),
+        "console.log": files["rank0.log"].file_id,
+    }
+
+
+@pytest.mark.parametrize("name", ["rank{r}.log", "none_ab12cd_4/attempt_0/{r}/stderr.log"])
+def test_three_ranks_that_print_the_same_are_no_copies(tmp_path: Path, name: str) -> None:
+    text = "".join(stamped(n, 0) for n in range(9))
+    files = look(tree(tmp_path, {name.format(r=r): text for r in range(4)}))
+    assert {f.duplicate_of for f in files.values()} == {None}
+
+
 def test_equal_lines_of_two_ranks_are_no_copies(tmp_path: Path) -> None:
     files = look(
         tree(tmp_path, {"rank0.log": stamped(1, 1) * 5, "rank1.log": stamped(1, 1) * 5, "a.log": "x\n", "b.log": "x\n"})

@@ -156,6 +156,12 @@ def test_processes_of_one_task_show_that_it_is_no_rank() -> None:
     assert {g.identity.rank for g in peel_file(lines)} == {None}
 
 
+def test_local_ranks_behind_a_task_show_that_it_is_no_rank() -> None:
+    lines = [f"{n % 2}: [default{n // 2}]:step {n}" for n in range(8)]
+    assert {(g.identity.rank, g.identity.local_rank) for g in peel_file(lines)} == {(None, n) for n in range(4)}
+    assert {g.identity.rank for g in peel_file([f"{n % 2}: [default0]:step {n}" for n in range(8)])} == {0, 1}
+
+
 def test_the_inner_of_two_rank_prefixes_is_the_global_one() -> None:
     lines = ["[rank0]:[titan] loading", "[rank0]:[rank8]: Traceback (most recent call last):", "[rank1]:[rank9]: x"]
     assert [(g.text, g.identity.rank, g.identity.local_rank) for g in peel_file(lines)] == [

@@ -16,7 +16,9 @@ _MAX_BYTES = 64 << 20
 """Larger files are not compared: nothing is marked, nothing is lost."""
 _MIN_TELLING = 3
 _TRIED = 16
-_MANY, _FEW = 200, 32
+_MOST_HOLDERS = 64
+MANY_FILES, FEW_LINES = 200, 32
+"""Of so many files only so many lines each are kept to find holders by."""
 
 Lines = dict[Identity, Counter[int]]
 """How often each line (its hash) stands in a file, by who wrote it."""
@@ -30,26 +32,51 @@ def mark_copies(files: Sequence[SourceFile], heads: Mapping[int, Sequence[str]],
     _same_content(files, heads)
     _twins(files)
     texts = [f for f in files if f.kind == "text" and f.duplicate_of is None and 0 < f.size <= _MAX_BYTES]
-    holders: defaultdict[str, list[SourceFile]] = defaultdict(list)
-    for file in texts:
-        for line in _shown(file, heads, many=len(texts) > _MANY):
-            holders[line].append(file)
+    holders = _Holders(texts, heads, many=len(files) > MANY_FILES)
     read: dict[int, Lines] = {}
     for file in sorted(texts, key=lambda f: (f.size, -f.file_id)):
-        tried = [x for x in heads.get(file.file_id, ()) if x.strip()] if _knows_rank(file.identity) else None
-        tried = tried[:_TRIED] if tried is not None else _telling(heads.get(file.file_id, ()))
-        near = {f.file_id: f for line in tried for f in holders.get(line, ()) if _same_run(file, f)}
-        others = [f for f in near.values() if f.duplicate_of is None]
-        if others and (_knows_rank(file.identity) or len(tried) >= _MIN_TELLING):
+        knows = _knows_rank(file.identity)
+        tried = [x for x in heads.get(file.file_id, ()) if x.strip()][:_TRIED] if knows else _telling(heads, file)
+        others = [f for f in holders.of(file, tried) if f.duplicate_of is None]
+        if others and (knows or len(tried) >= _MIN_TELLING):
             _compare(file, others, read, hints)
 
 
-def _shown(file: SourceFile, heads: Mapping[int, Sequence[str]], many: bool) -> set[str]:
-    """Lines by which a file is found as the holder of another's."""
-    lines = heads.get(file.file_id, ())
-    if _knows_rank(file.identity):
-        return set(_telling(lines))
-    return set(lines[:_FEW] if many else lines)
+class _Holders:
+    """Which files show a line. Of files that are of one rank only those of the same rank are looked at."""
+
+    def __init__(self, texts: Sequence[SourceFile], heads: Mapping[int, Sequence[str]], many: bool) -> None:
+        self._merged: defaultdict[str, list[SourceFile]] = defaultdict(list)
+        self._ranked: defaultdict[str, list[SourceFile]] = defaultdict(list)
+        self._of_rank: defaultdict[tuple[str, object], list[SourceFile]] = defaultdict(list)
+        for file in texts:
+            lines = heads.get(file.file_id, ())
+            if _knows_rank(file.identity):
+                for line in set(_telling(heads, file)):
+                    self._add(self._ranked[line], file)
+                    self._add(self._of_rank[line, _rank(file)], file)
+            else:
+                for line in set(lines[:FEW_LINES] if many else lines):
+                    self._add(self._merged[line], file)
+
+    @staticmethod
+    def _add(held: list[SourceFile], file: SourceFile) -> None:
+        if len(held) < _MOST_HOLDERS:
+            held.append(file)
+
+    def of(self, file: SourceFile, lines: Sequence[str]) -> list[SourceFile]:
+        """Files of the same run that show one of the lines and may be from the same writers."""
+        near: dict[int, SourceFile] = {}
+        for line in lines:
+            known = self._of_rank.get((line, _rank(file))) if _knows_rank(file.identity) else self._ranked.get(line)
+            for other in (*self._merged.get(line, ()), *(known or ())):
+                if _same_run(file, other):
+                    near[other.file_id] = other
+        return [near[n] for n in sorted(near)]
+
+
+def _rank(file: SourceFile) -> object:
+    return file.identity.rank, file.identity.local_rank, file.identity.host
 
 
 def _knows_rank(who: Identity) -> bool:
@@ -58,16 +85,16 @@ def _knows_rank(who: Identity) -> bool:
 
 def _compare(file: SourceFile, others: Sequence[SourceFile], read: dict[int, Lines], hints: Hints) -> None:
     own = _lines(file, read, hints)
-    whole: Counter[int] = sum(own.values(), Counter())
-    union: Counter[int] = Counter()
-    for other in sorted(others, key=lambda f: f.file_id):
+    union: defaultdict[Identity, Counter[int]] = defaultdict(Counter)
+    for other in others:
         held = _lines(other, read, hints)
         if all(_holds(who, lines, held) for who, lines in own.items()):
             file.duplicate_of = other.file_id
             return
-        union += sum(held.values(), Counter())
-    if len(others) > 1 and whole <= union:
-        file.duplicate_of = min(o.file_id for o in others)
+        for who, lines in held.items():
+            union[who] += lines
+    if len(others) > 1 and all(_holds(who, lines, union) for who, lines in own.items()):
+        file.duplicate_of = others[0].file_id
 
 
 def _holds(who: Identity, lines: Counter[int], held: Lines) -> bool:
@@ -98,7 +125,7 @@ def _same_content(files: Sequence[SourceFile], heads: Mapping[int, Sequence[str]
     for file in files:
         if file.size == 0 or not file.digest or file.kind in {"binary", "source", "empty", "unreadable"}:
             continue
-        if file.kind == "text" and len(_telling(heads.get(file.file_id, ()))) < _MIN_TELLING:
+        if file.kind == "text" and len(_telling(heads, file)) < _MIN_TELLING:
             continue
         same = first.setdefault((file.kind, file.digest, file.run_key, file.attempt, file.identity), file)
         if same is not file:
@@ -114,8 +141,8 @@ def _twins(files: Sequence[SourceFile]) -> None:
             file.duplicate_of = pickle.file_id
 
 
-def _telling(lines: Sequence[str]) -> list[str]:
-    return [line for line in lines if _is_telling(line)][:_TRIED]
+def _telling(heads: Mapping[int, Sequence[str]], file: SourceFile) -> list[str]:
+    return [line for line in heads.get(file.file_id, ()) if _is_telling(line)][:_TRIED]
 
 
 def _is_telling(line: str) -> bool:

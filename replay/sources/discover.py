@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from replay.errors import InputError, UsageError
 from replay.sources import layout, paths, runs, sample, sniff, vote
-from replay.sources.copies import mark_copies
+from replay.sources.copies import FEW_LINES, MANY_FILES, mark_copies
 from replay.sources.encoding import EncodingMissing, encoding_of, read_bytes
 from replay.sources.model import Hints, Inventory, Problem, SourceFile
 
@@ -46,9 +46,11 @@ def discover(named: Sequence[str], hints: Hints) -> Inventory:
     found = paths.expand(named)
     problems = list(found.problems)
     streams = [(_shown(s), _spool(s)) for s in found.streams]
+    everything = found.files + streams
     looks = []
-    for file_id, (shown, path) in enumerate(found.files + streams, start=1):
-        looks.append(_look(file_id, shown, path, problems))
+    for file_id, (shown, path) in enumerate(everything, start=1):
+        look = _look(file_id, shown, path, problems, brief=len(everything) > MANY_FILES)
+        looks.append(look)
     if len(looks) == 1 and looks[0].file.kind == "source":
         looks[0].file.kind = "text"  # whoever names one file says that it is a log
     if not any(x.file.kind in LOGS for x in looks):
@@ -60,7 +62,7 @@ def discover(named: Sequence[str], hints: Hints) -> Inventory:
     return Inventory(root, files, problems)
 
 
-def _look(file_id: int, shown: str, path: Path, problems: list[Problem]) -> _Look:
+def _look(file_id: int, shown: str, path: Path, problems: list[Problem], brief: bool) -> _Look:
     file = SourceFile(file_id, shown, path, "unreadable", "plain", 0, "")
     look = _Look(file)
     try:
@@ -69,7 +71,7 @@ def _look(file_id: int, shown: str, path: Path, problems: list[Problem]) -> _Loo
         with path.open("rb") as raw:
             raw_head = raw.read(_HEAD)
         file.encoding = encoding_of(raw_head)
-        _content(look, path, problems)
+        _content(look, path, problems, brief)
         file.digest = _digest(path, file)
     except EncodingMissing as error:
         problems.append(Problem("unreadable", f"{shown}: {error}", file_id))
@@ -80,10 +82,10 @@ def _look(file_id: int, shown: str, path: Path, problems: list[Problem]) -> _Loo
     return look
 
 
-def _content(look: _Look, path: Path, problems: list[Problem]) -> None:
+def _content(look: _Look, path: Path, problems: list[Problem], brief: bool) -> None:
     """Decide the kind by the content; of text, also how its lines are wrapped."""
     file = look.file
-    taken = sample.take(path, file.encoding, file.size)
+    taken = sample.take(path, file.encoding, file.size, brief)
     if not taken.head:
         file.kind = "unreadable" if taken.cut else "empty"
         if taken.cut:
@@ -106,7 +108,8 @@ def _content(look: _Look, path: Path, problems: list[Problem]) -> None:
     in_tree = any(layout.folder_name(part).record == "debug" for part in PurePosixPath(file.path).parts[:-1])
     file.kind = sniff.text_kind(outline.lines, PurePosixPath(file.path), in_tree)
     file.wrapping, file.wrapper = outline.wrapping, " ".join(outline.layers)
-    look.ranks, look.hosts, look.lines = outline.ranks, outline.hosts, outline.lines
+    look.ranks, look.hosts = outline.ranks, outline.hosts
+    look.lines = outline.lines[:FEW_LINES] if brief else outline.lines
 
 
 def _place(looks: list[_Look], root: Path | None, pattern: "re.Pattern[str] | None") -> None:

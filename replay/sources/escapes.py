@@ -25,7 +25,7 @@ def strip_colours(text: str) -> str:
 def has_lost_colours(lines: Iterable[str]) -> bool:
     """True if some line both begins and ends a colour without ESC: "[36mtext[0m"."""
     for line in lines:
-        if "m" in line and "[" in line:
+        if ("0m" in line or "39m" in line) and "[" in line:
             codes = [found.group().rsplit("[", 1)[1] for found in _pattern("voted").finditer(line)]
             if any(c in {"0m", "00m", "39m"} for c in codes[1:]) and codes[0] not in {"0m", "00m"}:
                 return True

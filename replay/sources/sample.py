@@ -21,22 +21,26 @@ class Sample:
     cut: str | None = None
 
 
-def take(path: Path, encoding: str, size: int) -> Sample:
-    """Read a sample; of an archive only its beginning. Raises OSError, EncodingMissing."""
+def take(path: Path, encoding: str, size: int, brief: bool = False) -> Sample:
+    """Read a sample, a small one where there are so many files that it counts; of an archive only its beginning.
+
+    Raises OSError, EncodingMissing.
+    """
+    head_bytes, place_bytes = (_HEAD // 4, _PLACE // 4) if brief else (_HEAD, _PLACE)
     chunks = Chunks(path, encoding)
     head, more = b"", False
     for block in chunks:
         head += block
-        if len(head) >= _HEAD:
-            more = len(head) > _HEAD or encoding != "plain" or size > len(head)
+        if len(head) >= head_bytes:
+            more = len(head) > head_bytes or encoding != "plain" or size > len(head)
             break
-    sample = Sample(head[: _HEAD * 4], whole=not more and chunks.cut is None, cut=chunks.cut)
-    sample.places.append(_lines(head[:_HEAD], first=True, last=sample.whole))
-    if encoding == "plain" and size > 3 * _HEAD:
+    sample = Sample(head[: _HEAD * 2], whole=not more and chunks.cut is None, cut=chunks.cut)
+    sample.places.append(_lines(head[:head_bytes], first=True, last=sample.whole))
+    if encoding == "plain" and size > 3 * head_bytes:
         with path.open("rb") as raw:
-            for at in (size // 2, size - _PLACE):
+            for at in (size // 2, size - place_bytes):
                 raw.seek(at)
-                sample.places.append(_lines(raw.read(_PLACE), first=False, last=False))
+                sample.places.append(_lines(raw.read(place_bytes), first=False, last=False))
     return sample
 
 

@@ -134,7 +134,7 @@ def _read(lines: list[str], wrapping: Wrapping) -> Outline:
     depths: defaultdict[str, list[int]] = defaultdict(list)
     tasks: defaultdict[int, set[int]] = defaultdict(set)
     labels: defaultdict[str, set[int]] = defaultdict(set)
-    pids: defaultdict[int, set[int]] = defaultdict(set)
+    processes: defaultdict[tuple[int, str], set[int | str | None]] = defaultdict(set)
     hosts, ranks, texts, doubled = set(), set(), [], False
     for line in lines:
         layers: list[Layer] = []
@@ -149,14 +149,16 @@ def _read(lines: list[str], wrapping: Wrapping) -> Outline:
             depths[layer.form].append(n)
             if (task := layer.said.get("task")) is not None:
                 tasks[int(task[:9])].update(said)
-                pids[int(task[:9])].update({found.pid} if found and found.pid else ())
+                processes[int(task[:9]), "pid"].add(found.pid if found else None)
+                processes[int(task[:9]), "local rank"].update(x.said.get("local_rank") for x in layers)
             if (label := layer.said.get("label")) is not None:
                 labels[label].update(said)
     names = [n for n, at in depths.items() if len(at) > 1 or len(lines) < 10]
     names.sort(key=lambda n: sum(depths[n]) / len(depths[n]))
     final = Wrapping(
         wrapping.voted,
-        task_is_rank=all(got <= {task} for task, got in tasks.items()) and all(len(p) < 2 for p in pids.values()),
+        task_is_rank=all(got <= {task} for task, got in tasks.items())
+        and all(len(p - {None}) < 2 for p in processes.values()),
         outer_rank_is_local=doubled,
         label_is_rank=_count_from_zero(labels),
         colours=wrapping.colours,
