@@ -213,6 +213,16 @@ def test_from_the_first_to_the_last_line_of_an_id() -> None:
     assert row["end_hi"] - row["t_lo"] == pytest.approx(0.65, abs=1e-3)
 
 
+def test_a_backend_that_raised_is_never_done_with() -> None:
+    lines = [
+        *start("step", "0/0", 100),
+        *v213(["Step 2: calling compiler function mine"], "", "0/0", "I", 200),
+        *v213(["run_gc_after_compile: running gc"], "", "0/0", "I", 210),
+    ]
+    row = only(parse(lines), "compiles")
+    assert (row["status"], row["backend"], row["duration_s"]) == ("failed", "mine", 0.11)
+
+
 def test_ids_that_come_again_are_other_compiles() -> None:
     lines = start("one", "0/0", 100) + start("two", "1/0", 200) + start("three", "0/0", 300)
     assert [(row["fn"], row["status"]) for row in parse(lines)["compiles"]] == [
@@ -325,6 +335,14 @@ def test_a_break_in_a_wrapper_of_torch_is_not_the_users() -> None:
     )
     assert row["is_framework"]
     assert "user_file" not in row
+
+
+def test_a_break_in_fsdp_is_not_the_users_although_the_users_module_is_below() -> None:
+    fsdp = f"{LIB}/torch/distributed/fsdp/_fully_shard/_fsdp_common.py"
+    stack = [*STACK[:5], f'  File "{fsdp}", line 30, in dynamo_disable', "    return disable(f)"]
+    head = f"Graph break in user code at {fsdp}:30"
+    row = only(parse(v213([head, "Graph Break Reason: x", *stack], "graph_breaks")), "graph_breaks")
+    assert (row["is_framework"], row["user_line"]) == (True, 14)
 
 
 OLD = [

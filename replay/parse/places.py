@@ -48,6 +48,8 @@ _INSTALLED_HEADS = (
 )
 
 
+_WRAPPERS = ("torch/distributed/fsdp/", "torch/distributed/_composable/", "torch/nn/parallel/")
+"""Code of torch that stands between the user's modules, not called by name."""
 _ENTRIES = ("torch/_dynamo/external_utils.py", "torch/_dynamo/eval_frame.py")
 """Files of torch through which a compiled region is entered."""
 
@@ -64,6 +66,11 @@ def is_installed(path: str) -> bool:
     """Whether a file lies in torch, in another installed package or in Python's own library (or is no file)."""
     path = path.replace("\\", "/")
     return path.startswith(_INSTALLED_HEADS) or any(part in path for part in _INSTALLED)
+
+
+def is_wrapper(path: str) -> bool:
+    """Whether a file belongs to what wraps the user's modules: FSDP, DDP."""
+    return any(part in path.replace("\\", "/") for part in _WRAPPERS)
 
 
 def inside(frames: list[Frame]) -> list[Frame]:

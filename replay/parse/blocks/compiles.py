@@ -11,7 +11,9 @@ from replay.parse.places import Frame, is_installed, users_frame
 from replay.parse.torch_lines import compile_id_of, frame_number, nth_of, record_of
 
 _BLOCK = "recompile-block"
-_DONE = {"compile_settled", "compile_backend_done", "compile_traced"}
+_DONE = {"compile_settled", "compile_backend_done"}
+_SETTLES = {"compile_settled", "compile_gc"}
+_WORKING = {"compile_start", "compile_backend", "compile_inductor"}
 _REASON_CUT = 300
 
 
@@ -31,6 +33,8 @@ class _Compile:
     is_recompile: bool = False
     is_begun: bool = False
     is_started: bool = False
+    is_working: bool = False
+    is_in_backend: bool = False
     is_settled: bool = False
     evidence: str = "log"
     status: str | None = None
@@ -87,7 +91,7 @@ class Compiles:
                 if self._stack is not None:
                     self._stack.append(_frame(fields))
             case "compile_backend" if self._current is not None:
-                self._current.backend = fields["backend"]
+                self._current.backend, self._current.is_in_backend = fields["backend"], True
             case "compile_wont":
                 self._gave_up(segment)
             case "compile_loop" | "compile_skip" if self._current is not None:
@@ -100,8 +104,11 @@ class Compiles:
             case "limit_function" if self._current is not None and self._current.fn is None:
                 self._current.fn, self._current.file = fields["fn"], fields["file"]
                 self._current.line = int(fields["fn_line"])
+            case "compile_gc" if self._current is not None and self._current.is_in_backend:
+                self._current.status = self._current.status or "failed"
             case _ if record in _DONE and self._current is not None:
                 self._current.status = self._current.status or "done"
+                self._current.is_in_backend = False
 
     def _recompiled(self, segment: Segment) -> None:
         """A recompile block: it is the line that the row of its compile names."""
@@ -169,8 +176,11 @@ class Compiles:
             else:
                 found = self._make(segment, compile_id)
         found.restart = max(found.restart, restart)
+        found.is_working = found.is_working or record in _WORKING
+        if record == "compile_inductor_done":
+            found.status = found.status or "done"
         is_guard = segment.head.get("artifact") in {"guards", "verbose_guards"}
-        settles = is_guard or record == "compile_settled"
+        settles = is_guard or record in _SETTLES
         if settles:
             found.is_settled, found.status = True, found.status or "done"
         moves = settles or not (found.is_settled or found.status == "skipped")
@@ -240,7 +250,7 @@ class Compiles:
             user_file=user.file if user else None,
             user_line=user.line if user else None,
             is_framework=is_framework,
-            status=compile_.status or ("started" if compile_.is_started else None),
+            status=compile_.status or ("started" if compile_.is_started or compile_.is_working else None),
             backend=compile_.backend,
             duration_s=round(end - start, 6) if start is not None and end is not None else None,
             fail_type=compile_.fail_type,

@@ -6,7 +6,7 @@ from replay.grammar.executor import shared
 from replay.grammar.model import Match
 from replay.parse.graph_break_kinds import OTHER, kind_of
 from replay.parse.model import Segment, Sink, Value
-from replay.parse.places import Frame, inside, is_installed, users_frame
+from replay.parse.places import Frame, inside, is_installed, is_wrapper, users_frame
 from replay.parse.torch_lines import compile_id_of, is_same_message, record_of
 
 _FAMILY = "graph_breaks"
@@ -122,7 +122,7 @@ class GraphBreaks:
             "user_file": user.file if user else None,
             "user_line": user.line if user else None,
             "user_fn": (user.fn or None) if user else None,
-            "is_framework": user is None,
+            "is_framework": user is None or (file is not None and is_wrapper(file)),
             "is_fatal": block.is_fatal,
             "is_duplicate": block.is_duplicate,
             "skips_frame": block.skips_frame,
