@@ -43,7 +43,7 @@ class Voted:
 
     form: str
     width: int | None = None
-    stems: frozenset[str] = frozenset()
+    stems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,7 +84,7 @@ def _ballot(form: Form, texts: list[str]) -> tuple[float, Voted] | None:
         proof = [said for _, said in matches]
     else:
         return None
-    stems = frozenset(stem(said["host"]) for said in proof) if form.name in _HOSTS else frozenset()
+    stems = tuple(sorted({stem(said["host"]) for said in proof})) if form.name in _HOSTS else ()
     return share, Voted(form.name, size, stems)
 
 
