@@ -178,6 +178,14 @@ def test_a_file_that_vanishes_is_a_problem(tmp_path: Path) -> None:
     assert read_line(SourceFile(1, "x", None, "text", "plain", 0, ""), 1) is None
 
 
+def test_a_binary_file_has_no_lines(tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    path.write_bytes(b"PK\x03\x04\n\n")
+    file = source(path)
+    file.kind = "binary"
+    assert lines_of(file) == []
+
+
 def test_lines_before_the_first_and_behind_the_last_do_not_exist(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     path.write_bytes(b"a\nb\n")

@@ -19,12 +19,13 @@ BATCH = 8192
 _KEEP = 4 * MAX_LINE
 """Bytes that surely hold MAX_LINE characters."""
 _SCAN = 1 << 16
+_NO_LINES = frozenset({"binary", "unreadable", "empty"})
 
 OnProblem = Callable[[Problem], None]
 
 
 def read_batches(file: SourceFile, hints: Hints, on_problem: OnProblem | None = None) -> Iterator[list[Line]]:
-    """Read the lines of `file`. Bytes that are no UTF-8 become U+FFFD as Python's "replace" has it.
+    """Read the lines of `file`; a binary or unreadable one has none. Bytes that are no UTF-8 become U+FFFD as Python's "replace" has it.
 
     Offsets count bytes after decompression. `whole` is false for a line cut at MAX_LINE, for a last line without its
     newline, for one that a container engine split, and for the last line of a cut archive. What is wrong with the
@@ -43,7 +44,7 @@ def _ignore(_: Problem) -> None:
 
 
 def _read(file: SourceFile, hints: Hints, report: OnProblem) -> Iterator[list[Line]]:
-    if file.abspath is None:
+    if file.abspath is None or file.kind in _NO_LINES:
         return
     peel = Peeler(file.wrapping or _wrapping(file), file.identity, hints, file.mtime).peel
     chunks = Chunks(file.abspath, file.encoding)
