@@ -1,10 +1,13 @@
-"""Makes the derived tables: what can only be seen over many lines and ranks. All set-based SQL; the order is that of need."""
+"""Makes the derived tables: what can only be seen over many lines and ranks.
+
+All of it is set-based SQL, one file a topic; the order is that of need.
+"""
 
 from duckdb import DuckDBPyConnection
 
 from replay.timeline.statements import Runner
 
-_FILES = ("steps", "matched", "stalls", "stats", "divergences", "ranks", "observed", "outcome", "words")
+_FILES = ("steps", "matched", "stalls", "stats", "divergences", "ranks", "observed", "outcome", "words", "events")
 
 
 def derive(con: DuckDBPyConnection) -> None:
@@ -12,3 +15,4 @@ def derive(con: DuckDBPyConnection) -> None:
     runner = Runner(con)
     for name in _FILES:
         runner.run(name)
+    runner.drop()

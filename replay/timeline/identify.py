@@ -11,17 +11,12 @@ from replay.sources.model import Hints
 from replay.store import schema
 from replay.timeline.statements import Runner
 
-_TEMPORARY = (
-    "_who", "_spans", "_told", "_members", "_said", "_ranks", "_homes", "_marks", "_boundaries", "_shared", "_parts",
-    "_runs", "_file_runs", "_line_runs", "_fill",
-)  # fmt: skip
-
 
 def identify(con: DuckDBPyConnection, hints: Hints) -> None:
     """Fill runs, writers.run_id, rank and how, the same in all event tables and lines, and collectives.comm_id.
 
-    `hints.world_size` bounds ranks; `hints.rank_from` was applied when files were found and only changes what `how` says.
-    Ranks that contradict each other become rows of `problems`.
+    `hints.world_size` bounds ranks; `hints.rank_from` was applied when files were found and only changes what `how`
+    says. Ranks that contradict each other become rows of `problems`.
     """
     runner = Runner(con)
     events = [t.name for t in schema.tables().values() if t.has_common and runner.has(t.name)]
@@ -35,9 +30,9 @@ def identify(con: DuckDBPyConnection, hints: Hints) -> None:
         _fill(con, table)
     con.execute("UPDATE lines SET run_id = f.run_id, rank = f.rank FROM _fill AS f WHERE lines.writer_id = f.writer_id")
     _move(con, [*events, "lines"])
+    runner.run("twice")
     runner.run("comms")
-    for name in _TEMPORARY:
-        con.execute(f"DROP TABLE {name}")
+    runner.drop()
 
 
 def _drop_copies(con: DuckDBPyConnection, events: list[str]) -> None:
@@ -46,7 +41,9 @@ def _drop_copies(con: DuckDBPyConnection, events: list[str]) -> None:
     if copies and copies[0]:
         for table in events:
             if table != "problems":
-                con.execute(f"DELETE FROM {table} WHERE file_id IN (SELECT file_id FROM files WHERE duplicate_of IS NOT NULL)")
+                con.execute(
+                    f"DELETE FROM {table} WHERE file_id IN (SELECT file_id FROM files WHERE duplicate_of IS NOT NULL)"
+                )
 
 
 def _fill(con: DuckDBPyConnection, table: str) -> None:
@@ -59,7 +56,8 @@ def _fill(con: DuckDBPyConnection, table: str) -> None:
     con.execute(f"""
         UPDATE {table} SET t_lo = l.t_lo, t_hi = l.t_hi
         FROM lines AS l
-        WHERE {table}.t_lo IS NULL AND l.t_lo IS NOT NULL AND l.file_id = {table}.file_id AND l.line_no = {table}.line_no
+        WHERE {table}.t_lo IS NULL AND l.t_lo IS NOT NULL
+            AND l.file_id = {table}.file_id AND l.line_no = {table}.line_no
     """)
     con.execute(f"""
         UPDATE {table} SET run_id = f.run_id

@@ -1,7 +1,7 @@
 """Runs the SQL files of this package, one statement after the other, and leaves out those that have nothing to work on.
 
-A statement costs a millisecond or more of planning even on empty tables; most logs fill a few tables only. So each may be
-headed by a comment that names what it needs:
+A statement costs a millisecond or more of planning even on empty tables; most logs fill a few tables only. So each may
+be headed by a comment that names what it needs:
 
     -- @needs compiles steps        all of these tables hold rows, else the statement is skipped
 """
@@ -17,33 +17,42 @@ from duckdb import DuckDBPyConnection
 from replay.store import schema
 
 _NEEDS = "-- @needs "
+_TEMPORARY = "CREATE OR REPLACE TEMP TABLE "
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of a file and the tables that it needs rows in."""
+    """One statement of a file, the tables that it needs rows in, and the one that it fills."""
 
     text: str
     needs: frozenset[str]
+    fills: str
 
 
 @cache
 def load(name: str) -> tuple[Statement, ...]:
     """Return the statements of sql/<name>.sql."""
-    text = (files("replay.timeline") / "sql" / f"{name}.sql").read_text(encoding="utf8")
+    source = (files("replay.timeline") / "sql" / f"{name}.sql").read_text(encoding="utf8")
     found: list[Statement] = []
     needs: set[str] = set()
     body: list[str] = []
-    for line in [*text.splitlines(), ";"]:
+    for line in [*source.splitlines(), ";"]:
         if line.lstrip().startswith("--"):
             needs |= set(line[len(_NEEDS) :].split()) if line.startswith(_NEEDS) else set()
             continue
         body.append(line.removesuffix(";"))
         if line.endswith(";"):
             if any(map(str.strip, body)):
-                found.append(Statement("\n".join(body).strip(), frozenset(needs)))
+                text = "\n".join(body).strip()
+                found.append(Statement(text, frozenset(needs), _filled(text)))
             needs, body = set(), []
     return tuple(found)
+
+
+def _filled(text: str) -> str:
+    words = text.split()
+    place = {"INSERT": 2, "CREATE": 5, "DELETE": 2}.get(words[0], 1)
+    return words[place]
 
 
 class Runner:
@@ -53,6 +62,7 @@ class Runner:
         self._con = con
         self._full: set[str] = set()
         self._known: set[str] = set()
+        self._made: set[str] = set()
         self.look([t.name for t in schema.tables().values()])
 
     def look(self, tables: list[str]) -> None:
@@ -76,7 +86,12 @@ class Runner:
             if statement.needs <= self._full:
                 used = {k: v for k, v in (parameters or {}).items() if f"${k}" in statement.text}
                 self._con.execute(statement.text, used or None)
+                self._known.discard(statement.fills)
+                if statement.text.startswith(_TEMPORARY):
+                    self._made.add(statement.fills)
 
-    def made(self, *tables: str) -> None:
-        """These tables were filled or changed: look again when a statement needs them."""
-        self._known -= set(tables)
+    def drop(self) -> None:
+        """Drop the temporary tables that were made."""
+        for name in sorted(self._made):
+            self._con.execute(f"DROP TABLE IF EXISTS {name}")
+        self._made.clear()

@@ -49,3 +49,17 @@ WHERE collectives.comm_id IS NULL AND collectives.run_id = k.run_id AND collecti
 -- @needs collectives
 UPDATE collectives SET comm_rank = rank
 WHERE comm_rank IS NULL AND rank IS NOT NULL AND nranks = (SELECT max(c.nranks) FROM collectives AS c WHERE c.run_id = collectives.run_id)
+;
+
+-- NCCL gives splits of one parent and colour the same commId: there the size belongs to the name
+CREATE OR REPLACE TEMP TABLE _twins AS
+SELECT run_id, comm_id FROM (SELECT run_id, comm_id, nranks FROM comms UNION ALL SELECT run_id, comm_id, nranks FROM collectives WHERE source LIKE 'nccl%')
+WHERE comm_id IS NOT NULL AND nranks IS NOT NULL
+GROUP BY ALL HAVING count(DISTINCT nranks) > 1;
+
+-- @needs _twins comms
+UPDATE comms SET comm_id = comms.comm_id || '/' || nranks FROM _twins AS t WHERE t.run_id = comms.run_id AND t.comm_id = comms.comm_id AND nranks IS NOT NULL;
+
+-- @needs _twins collectives
+UPDATE collectives SET comm_id = collectives.comm_id || '/' || nranks FROM _twins AS t
+WHERE t.run_id = collectives.run_id AND t.comm_id = collectives.comm_id AND nranks IS NOT NULL

@@ -46,7 +46,7 @@ SELECT run_id, rank, min(place) AS place
 FROM (
     SELECT run_id, rank, {'f': file_id, 'l': line_no} AS place FROM activities WHERE kind = 'train-end'
     UNION ALL SELECT run_id, rank, {'f': file_id, 'l': line_no} FROM activities WHERE what = 'interpreter exit'
-    UNION ALL SELECT run_id, rank, {'f': file_id, 'l': line_no} FROM comms WHERE event IN ('destroy', 'finalize')
+    UNION ALL SELECT run_id, rank, {'f': file_id, 'l': line_no} FROM comms WHERE event IN ('destroy', 'finalize', 'abort')
     UNION ALL SELECT run_id, of_rank, {'f': file_id, 'l': line_no} FROM exits WHERE code = 0 AND of_rank IS NOT NULL
     UNION ALL SELECT run_id, rank, place FROM _last_steps WHERE total IS NOT NULL AND step >= total
 )
@@ -83,9 +83,8 @@ FROM (
             max(f.place) FILTER (kind = 'own') AS own, max(f.t) FILTER (kind = 'own') AS own_t,
             max(f.place) FILTER (kind = 'timeout') AS timeout, max(f.t) FILTER (kind = 'timeout') AS timeout_t,
             max(f.place) FILTER (kind = 'stop') AS stop, max(f.t) FILTER (kind = 'stop') AS stop_t,
-            coalesce(max(f.place) FILTER (kind = 'victim'), max(f.place) FILTER (kind = 'exit'), max(f.place) FILTER (kind = 'fault')) AS other,
-            coalesce(max(f.t) FILTER (kind = 'victim'), max(f.t) FILTER (kind = 'exit'), max(f.t) FILTER (kind = 'fault')) AS other_t,
-            max(f.place) FILTER (kind = 'stuck') AS stuck, max(f.place) FILTER (kind = 'well') AS well
+            coalesce(max(f.place) FILTER (kind = 'victim'), max(f.place) FILTER (kind = 'exit')) AS other,
+            max(f.place) FILTER (kind = 'fault') AS fault, max(f.place) FILTER (kind = 'stuck') AS stuck, max(f.place) FILTER (kind = 'well') AS well
         FROM runs AS r LEFT JOIN firsts AS f USING (run_id)
         GROUP BY ALL
     ), progress AS (
@@ -103,11 +102,12 @@ FROM (
             WHEN p.own IS NOT NULL OR p.other IS NOT NULL THEN 'failed'
             WHEN f.all_well THEN 'completed'
             WHEN p.well IS NOT NULL THEN 'completed'
+            WHEN p.fault IS NOT NULL THEN 'failed'
             WHEN p.stuck IS NOT NULL THEN 'hung'
             WHEN epoch(now()) - w.mtime BETWEEN -120 AND 120 AND abs(w.mtime - coalesce(p.t_last, w.mtime)) < 86400 THEN 'running'
             ELSE 'unknown' END AS outcome,
         CASE outcome
-            WHEN 'failed' THEN coalesce(p.own, p.other)
+            WHEN 'failed' THEN coalesce(p.own, p.other, p.fault)
             WHEN 'hung' THEN coalesce(p.timeout, p.stuck, p.stop)
             WHEN 'stopped' THEN p.stop
             WHEN 'completed' THEN coalesce(f.place, p.well) END AS place

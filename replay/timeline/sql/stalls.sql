@@ -128,7 +128,7 @@ JOIN (
     SELECT run_id, comm_id, source, rank, t_lo, min({'f': file_id, 'l': line_no}).f AS file_id, min({'f': file_id, 'l': line_no}).l AS line_no
     FROM collectives WHERE t_lo = t_hi GROUP BY ALL
 ) AS c ON c.run_id = m.run_id AND c.comm_id = m.comm_id AND c.source = m.source AND c.t_lo = m.first_enter AND c.rank <> m.last_rank
-WHERE m.last_enter - m.first_enter >= 2 AND m.nth > 0 AND m.odd_aspect IS NULL AND len(m.ranks) > 1
+WHERE m.source LIKE 'nccl%' AND m.last_enter - m.first_enter >= 2 AND m.nth > 0 AND m.odd_aspect IS NULL AND len(m.ranks) > 1
     AND NOT EXISTS (FROM stalls AS x WHERE x.run_id = m.run_id AND x.late_rank = m.last_rank AND x.t_lo <= m.last_enter AND x.t_hi >= m.first_enter)
 QUALIFY row_number() OVER (PARTITION BY m.run_id, m.comm_id, m.source, m.nth ORDER BY c.rank) = 1
 ORDER BY m.run_id, m.comm_id, m.nth
