@@ -25,7 +25,9 @@ OnProblem = Callable[[Problem], None]
 
 
 def read_batches(file: SourceFile, hints: Hints, on_problem: OnProblem | None = None) -> Iterator[list[Line]]:
-    """Read the lines of `file`; a binary or unreadable one has none. Bytes that are no UTF-8 become U+FFFD as Python's "replace" has it.
+    """Read the lines of `file`; a binary or unreadable one has none.
+
+    Bytes that are no UTF-8 become U+FFFD as Python's "replace" has it.
 
     Offsets count bytes after decompression. `whole` is false for a line cut at MAX_LINE, for a last line without its
     newline, for one that a container engine split, and for the last line of a cut archive. What is wrong with the
