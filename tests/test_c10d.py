@@ -418,6 +418,15 @@ def test_a_barriers_error_line_and_its_exception_are_one_timeout():
     assert rows.of("timeouts", "kind", "missing") == [("monitored-barrier", "2")]
 
 
+def test_a_stores_wait_is_told_by_the_socket_and_by_the_exception():
+    waited = "waitForInput: socket SocketImpl(fd=4, addr=[a]:1, remote=[b]:2) timed out after 2000ms"
+    raised = "torch.distributed.DistStoreError: wait timeout after 2000ms, keys: /default_pg/0//key"
+    rows = parse(
+        f"[rank0]:[W101 01:02:03.000000004 socket.cpp:7] [c10d] {waited}\n[rank0]: {raised}\n[rank0]: {raised}"
+    )
+    assert rows.of("timeouts", "kind", "timeout_ms", "line_no") == [("store", 2000, 1), ("store", 2000, 3)]
+
+
 NOISE = [
     "[W ProcessGroupNCCL.cpp:1] Warning: WARNING: destroy_process_group() was not called before program exit, "
     "which can "

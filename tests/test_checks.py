@@ -10,7 +10,8 @@ TENSOR = (
 
 
 def print_of(op: str, shape: str | None, seq: int | None = 7, dtype: str = "Float") -> str:
-    head = f"SequenceNumber={seq}, " if seq is not None else ""
+    comma = ", " if shape is not None else ""  # torch has none there, either
+    head = f"SequenceNumber={seq}{comma}" if seq is not None else ""
     tail = f", TensorShape=[{shape}], TensorDtypes={dtype}, TensorDeviceTypes={TENSOR}" if shape is not None else ""
     return f"CollectiveFingerPrint({head}OpType={op}{tail})"
 
@@ -31,11 +32,7 @@ CASES = [
     (("ALLREDUCE", "4, 5"), ("BROADCAST", "4, 5"), [("op", "ALLREDUCE", "BROADCAST")]),
     (("ALLREDUCE", "16"), ("ALLREDUCE", "16", 8), [("sequence", "7", "8")]),
     (("ALLREDUCE", "16"), ("ALLREDUCE", "16", 7, "BFloat16"), [("dtype", "Float", "BFloat16")]),
-    (
-        ("BARRIER", None),
-        ("ALLREDUCE", "1"),
-        [("op", "BARRIER", "ALLREDUCE"), ("shape", None, "1"), ("dtype", None, "Float"), ("device", None, TENSOR)],
-    ),
+    (("BARRIER", None), ("ALLREDUCE", "1"), [("op", "BARRIER", "ALLREDUCE")]),
     (("ALLREDUCE", "16", None), ("ALLREDUCE", "12", None), [("shape", "16", "12")]),
 ]
 

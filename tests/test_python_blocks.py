@@ -82,6 +82,28 @@ def test_exceptions_of_a_group_are_causes_and_the_group_is_not():
     ]
 
 
+def test_exceptions_of_a_group_may_have_no_traceback():
+    rows = parse(
+        '  + Exception Group Traceback (most recent call last):\n  |   File "/srv/job/a.py", line 1, in <module>\n'
+        "  | ExceptionGroup: many (2 sub-exceptions)\n  +-+---------------- 1 ----------------\n    | ValueError: a\n"
+        "    +---------------- 2 ----------------\n    | OSError: b\n    +------------------------------------\n"
+    )
+    assert rows.of("exceptions", "type", "is_cause") == [
+        ("ExceptionGroup", False),
+        ("ValueError", True),
+        ("OSError", True),
+    ]
+
+
+def test_a_victims_exception_is_not_the_cause_of_a_chain():
+    between = "During handling of the above exception, another exception occurred:"
+    rows = parse(
+        f"{PLAIN}EOFError\n\n{between}\n\n{PLAIN}RuntimeError: DataLoader worker (pid 7) is killed by signal: "
+        f"Killed. \n"
+    )
+    assert rows.of("exceptions", "type", "is_cause") == [("EOFError", False), ("RuntimeError", True)]
+
+
 MESSAGES = {
     'RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "a". \n\tUnexpected '
     'key(s) in state_dict: "_orig_mod.a". ': (

@@ -52,6 +52,7 @@ class C10d:
         self._open: list[_TimedOut] = []
         self._told: set[tuple[int | None, int | None, str | None]] = set()
         self._dumped = False
+        self._waited: set[int | None] = set()
 
     def take(self, saying: Saying) -> None:
         """Take a text of c10d.lark or nccl_last_error.lark."""
@@ -212,6 +213,18 @@ class C10d:
 
     # ---- store and sockets
 
+    def _take_wait_timeout(self, saying: Saying) -> None:
+        self._waited.add(integer(saying.fields["timeout_ms"]))
+        self._timeout(saying, "store")
+
+    def _take_store_timeout(self, saying: Saying) -> None:
+        """The exception behind a socket's line that told the same."""
+        ms = integer(saying.fields.get("timeout_ms"))
+        if ms in self._waited:
+            self._waited.remove(ms)
+        else:
+            self._timeout(saying, "store")
+
     def _timeout(self, saying: Saying, kind: str) -> None:
         fields = saying.fields
         ms = integer(fields.get("timeout_ms"))
@@ -291,10 +304,8 @@ class C10d:
 
 
 _TIMEOUTS = {
-    "store_timeout": "store",
     "store_barrier": "store",
     "store_clients": "store",
-    "wait_timeout": "store",
     "rpc_timeout": "rpc",
     "rendezvous_timeout": "rendezvous",
 }

@@ -80,6 +80,8 @@ class Checks:
         ]
         if other_op is None:
             differing = []
+        if fields["op"] != other_op:  # then sizes and types differ by nature
+            differing = [d for d in differing if d[0] in {"op", "sequence"}]
         for aspect, mine, theirs in differing or [("order", None, None)]:
             self._sink.row(
                 "mismatches",

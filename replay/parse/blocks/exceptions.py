@@ -36,18 +36,28 @@ class Raised:
         return " ".join([self.message, *self.extra]).strip()
 
 
+def category(found: Raised) -> str:
+    """Return what kind of failure it is; "user" where the user's own code raised it and nothing more is known."""
+    last = found.frames[-1] if found.frames else None
+    is_users = last is not None and last == (found.users or _users(found))
+    return exception_category(found.type, found.whole, is_users)
+
+
+def _users(found: Raised) -> Frame | None:
+    return users_frame(f for f in found.frames if not _is_script(f.file))
+
+
 def write(sink: Sink, found: Raised, **columns: Value) -> None:
     """Write the row of an exception; `columns` override common ones."""
     last = found.frames[-1] if found.frames else None
-    user = found.users or users_frame(f for f in found.frames if not _is_script(f.file))
+    user = found.users or _users(found)
     message = found.whole
-    is_users = last is not None and last == user
     row: dict[str, Value] = {
         "complete": found.complete and found.segment.line.whole and not found.segment.torn,
         "type": found.type,
         "qualified": found.qualified,
         "message": message[:TEXT_CUT] or None,
-        "category": exception_category(found.type, message, is_users),
+        "category": category(found),
         "is_uncaught": found.is_uncaught,
         "is_cause": found.is_cause,
         "user_file": user.file if user else None,

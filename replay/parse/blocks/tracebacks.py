@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from replay.grammar.executor import shared
 from replay.grammar.model import Match
-from replay.parse.blocks.exceptions import Raised, frame_of, write
+from replay.parse.blocks.exceptions import Raised, category, frame_of, write
 from replay.parse.blocks.failing import TEXT_CUT, Tell, is_nameless
 from replay.parse.blocks.figures import read
 from replay.parse.model import Segment, Sink
@@ -106,11 +106,15 @@ class Tracebacks:
             return None
         text = segment.text
         match = shared().one("traceback", text)
-        if match is not None and match.record == "grouped":
+        is_grouped = match is not None and match.record == "grouped"
+        if match is not None and is_grouped:
             text = match.fields["body"]
             match = shared().one("traceback", text)
         if self._open is not None:
             return self._in_traceback(segment, text, match)
+        if is_grouped and match is not None and match.record == "exception":
+            self._exception(segment, match)  # of a group, without a traceback of its own
+            return "continuation"
         return self._behind_exception(segment, text, match)
 
     def _in_traceback(self, segment: Segment, text: str, match: Match | None) -> str | None:
@@ -236,8 +240,6 @@ class Tracebacks:
             self._hold(raised)
         else:
             self._open, self._raised, self._is_blank = None, raised, False
-            if self._chain:
-                raised.is_cause = False
         if raised.type.endswith("ExceptionGroup"):
             raised.is_cause = False
         if not raised.message or not self._tell(segment, raised.message):
@@ -248,11 +250,15 @@ class Tracebacks:
         if self._raised is not None:
             raised, self._raised = self._raised, None
             self._survives = self._is_text_next = False
-            for earlier, found in enumerate(self._chain):
-                found.is_cause = earlier == 0
-                self._hold(found)
-            self._chain.clear()
-            self._hold(raised)
+            if self._chain:
+                self._chain.append(raised)
+                cause = next((c for c in self._chain if category(c) != "victim"), self._chain[0])
+                for found in self._chain:
+                    found.is_cause = found is cause
+                    self._hold(found)
+                self._chain.clear()
+            else:
+                self._hold(raised)
 
     def _hold(self, found: Raised) -> None:
         self._held.append(found)
