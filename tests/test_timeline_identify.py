@@ -67,15 +67,13 @@ def test_what_one_writer_of_a_process_says_holds_for_the_process(logs):
     assert logs.identify() == {a: 3, b: 3, c: None}
 
 
-def world(logs, ranks, nranks, comm_id="c0", file_id=None, pid=100, **columns):
+def world(logs, ranks, nranks, comm_id="c0", *, file_id=None, pid=100):
     """Processes that join a communicator, one file for all."""
     f = file_id or logs.file()
     found = []
     for k, rank in enumerate(ranks):
         w = logs.writer(f, host="h", pid=pid + k, device=k)
-        logs.event(
-            "comms", w, f, event="start", comm_id=comm_id, ptr=f"0x{k}", comm_rank=rank, nranks=nranks, **columns
-        )
+        logs.event("comms", w, f, event="start", comm_id=comm_id, ptr=f"0x{k}", comm_rank=rank, nranks=nranks)
         found.append(w)
     return f, found
 
@@ -191,7 +189,7 @@ def test_a_rank_outside_of_the_told_world_is_a_problem(logs):
 
 
 def test_rows_get_run_rank_host_and_process(logs):
-    f, writers = world(logs, [0, 1], 2)
+    f, _ = world(logs, [0, 1], 2)
     bare = logs.writer(f, prefix_rank=1)
     logs.event("step_lines", bare, f, t=5.0, step=1)
     logs.identify()
