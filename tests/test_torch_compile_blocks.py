@@ -130,6 +130,13 @@ def test_stamps_within_a_message_may_differ() -> None:
     assert only(parse(lines), "guard_failures")["fn"] == "step"
 
 
+def test_a_line_of_somebody_else_in_between_ends_nothing() -> None:
+    lines = recompile(["0/0: n == 1"]) + recompile(["0/0: m == 1"], trace_id="1/1")
+    rows = parse([*lines[:2], "a print of the application", *lines[2:4], "  another", *lines[4:]])
+    assert [(row["reason"], row["fn"]) for row in rows["guard_failures"]] == [("n == 1", "step"), ("m == 1", "step")]
+    assert rows.counts.plain == 2
+
+
 # ---- the limit
 
 LIMITS = [
@@ -299,6 +306,15 @@ def test_2_13_graph_break() -> None:
     assert row["context"].startswith("builtin print")
     assert not any(row[name] for name in ("is_fatal", "is_duplicate", "skips_frame", "is_framework"))
     assert rows.counts.continuation == rows.counts.lines - 1
+
+
+def test_verbose_shows_the_callers_stack_before() -> None:
+    region = ["", "========== most recent `torch.compile` tracing attempt started here ==========", "", *STACK[3:]]
+    rest = ["", "NOTE: the most recent `torch.compile` tracing attempt might not be where you applied `torch.compile`!"]
+    trace = ["", "Most recent bytecode instructions traced (max 20):", "TRACE RESUME 0 []"]
+    head = ["Graph break in user code at /srv/job/net.py:14", f"Graph Break Reason: {BODY[0]}", *BODY[1:]]
+    row = only(parse(v213([*head, *STACK[:3], *region, *rest, *trace], "graph_breaks")), "graph_breaks")
+    assert (row["user_file"], row["user_line"]) == ("/srv/job/net.py", 14)
 
 
 def test_a_duplicate_has_the_place_of_the_first() -> None:

@@ -49,6 +49,20 @@ def test_dynamo_graph() -> None:
     assert rows.counts.continuation == len(HEAD + BODY) - 1
 
 
+def test_a_format_without_prefixes() -> None:
+    lines = [f"DEBUG:torch._dynamo.output_graph.__graph_code:{HEAD[0]}", *HEAD[1:], *BODY, "the application"]
+    rows = graphs(lines)
+    (graph,) = rows["graphs"]
+    assert (graph["name"], graph["ops"], graph["line_end"]) == ("__compiled_fn_1", 5, len(lines) - 1)
+    assert rows.kinds == ["parsed"] + ["continuation"] * (len(lines) - 2) + ["plain"]
+
+
+def test_a_line_of_somebody_else_in_between_does_not_cut_a_graph() -> None:
+    lines = v213(HEAD + BODY, "graph_code")
+    (graph,) = graphs([*lines[:6], "the application", *lines[6:]])["graphs"]
+    assert graph["ops"] == 5
+
+
 def test_kinds_by_name() -> None:
     names = {
         "Forward graph 0": ("aot_graphs", "forward"),

@@ -14,29 +14,29 @@ class Autotune:
         self._sink = sink
         self._head: Segment | None = None
         self._rows = 0
-        self._stats = False
+        self._stats: Segment | None = None
 
     @property
-    def is_open(self) -> bool:
-        """Whether the next line may belong to a block here."""
-        return self._head is not None or self._stats
+    def head(self) -> Segment | None:
+        """The line that opened the block here, None where none is open."""
+        return self._head or self._stats
 
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
         record = record_of(segment)
         if record == "autotune_head":
-            self._head, self._rows, self._stats = segment, 0, False
+            self._head, self._rows, self._stats = segment, 0, None
             return None
         if record == "autotune_stats":
-            self._head, self._stats = None, True
+            self._head, self._stats = None, segment
             return None
-        if segment.header or (self._head is None and not self._stats):
+        if segment.header or (self._head is None and self._stats is None):
             return None
         match = shared().one(_FAMILY, segment.text)
         record = match.record if match is not None else ""
-        if self._stats and record == "autotune_json":
+        if self._stats is not None and record == "autotune_json":
             return "continuation"
-        self._stats = False
+        self._stats = None
         if match is None or self._head is None:
             self._head = None
             return None

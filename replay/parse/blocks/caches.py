@@ -32,9 +32,9 @@ class Caches:
         self._config: dict[str, str] = {}
 
     @property
-    def is_open(self) -> bool:
-        """Whether the next line may belong to a block here."""
-        return self._failed is not None
+    def head(self) -> Segment | None:
+        """The line that opened the block here, None where none is open."""
+        return self._failed
 
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""

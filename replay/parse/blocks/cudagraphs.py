@@ -24,9 +24,9 @@ class CudaGraphs:
         self._reason = ""
 
     @property
-    def is_open(self) -> bool:
-        """Whether the next line may belong to a block here."""
-        return self._skipped is not None
+    def head(self) -> Segment | None:
+        """The line that opened the block here, None where none is open."""
+        return self._skipped
 
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""

@@ -61,9 +61,9 @@ class GraphBreaks:
         """The user's frame of a break that was shown with its stack: a duplicate has none."""
 
     @property
-    def is_open(self) -> bool:
-        """Whether the next line may belong to a block here."""
-        return self._block is not None
+    def head(self) -> Segment | None:
+        """The line that opened the block here, None where none is open."""
+        return self._block.head if self._block is not None else None
 
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
@@ -198,6 +198,8 @@ class GraphBreaks:
                 block.gb_id, block.part = f"GB{fields['gb_number']}", "aside"
             case "break_stack" | "break_exception":
                 block.part = "stack"
+            case "break_region":
+                block.frames, block.part = [], "stack"
             case "break_hint" | "break_aside" | "break_traceback":
                 block.part = "aside"
             case "break_frame" if block.part == "stack":

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from replay.grammar.executor import shared
 from replay.parse.graph_text import GraphText
 from replay.parse.model import Segment, Sink
 from replay.parse.torch_lines import compile_id_of, is_same_message, record_of
@@ -57,16 +58,17 @@ class Graphs:
         self._counts: dict[str, int] = {}
 
     @property
-    def is_open(self) -> bool:
-        """Whether the next line may belong to a block here."""
-        return self._block is not None
+    def head(self) -> Segment | None:
+        """The line that opened the block here, None where none is open."""
+        return self._block.head if self._block is not None else None
 
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
         artifact = segment.head.get("artifact")
+        if not segment.header and self._block is not None:
+            return self._bare(segment, self._block)
         if artifact not in _OF_ARTIFACT:
-            if self._block is not None:
-                self.close()
+            self.close()
             return None
         record, block = record_of(segment), self._block
         if record in _HEADS:
@@ -82,12 +84,24 @@ class Graphs:
         if record in _ENDS or not is_same_message(segment, block.head):
             self.close()
             return "continuation" if record == "graph_end" else None
+        self._line(block, segment, record, segment.fields)
+        return "continuation"
+
+    def _bare(self, segment: Segment, block: _Block) -> str | None:
+        """A format without prefixes: lines of a graph are indented, or blank."""
+        if segment.text.strip() and not segment.text.startswith(" "):
+            self.close()
+            return None
+        match = shared().one("graphs", segment.text)
+        self._line(block, segment, match.record if match else "", match.fields if match else {})
+        return "continuation"
+
+    def _line(self, block: _Block, segment: Segment, record: str, fields: dict[str, str]) -> None:
         block.last = segment
         if record in _OF_RECORD or record == "graph_name":
-            block.graph.kind, block.graph.name = _OF_RECORD.get(record, block.graph.kind), segment.fields["name"]
+            block.graph.kind, block.graph.name = _OF_RECORD.get(record, block.graph.kind), fields["name"]
         elif not (block.graph.text.is_empty and "(torch.nn.Module):" in segment.text):
             block.graph.text.feed(segment.text)
-        return "continuation"
 
     def close(self) -> None:
         """See Assembler."""

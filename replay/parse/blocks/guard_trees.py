@@ -14,9 +14,9 @@ class GuardTrees:
         self._head: Segment | None = None
 
     @property
-    def is_open(self) -> bool:
-        """Whether the next line may belong to a message here."""
-        return self._head is not None
+    def head(self) -> Segment | None:
+        """The line that opened the message here, None where none is open."""
+        return self._head
 
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""

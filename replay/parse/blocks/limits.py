@@ -28,9 +28,9 @@ class Limits:
         self._block: _Block | None = None
 
     @property
-    def is_open(self) -> bool:
-        """Whether the next line may belong to a block here."""
-        return self._block is not None
+    def head(self) -> Segment | None:
+        """The line that opened the block here, None where none is open."""
+        return self._block.head if self._block is not None else None
 
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
@@ -45,7 +45,8 @@ class Limits:
         match = shared().one(_FAMILY, segment.text) if bare else segment.match
         record = match.record if match is not None and match.family == _FAMILY else ""
         fields = match.fields if match is not None else {}
-        if record and record not in block.seen:
+        in_stack = record == "limit_stack" and "limit_reason" in block.seen
+        if in_stack or (record and record not in block.seen):
             block.seen.add(record)
             self._take(block, record, fields)
         elif bare or not _same(segment, block.head):

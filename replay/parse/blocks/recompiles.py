@@ -71,9 +71,9 @@ class Recompiles:
         self._block: Block | None = None
 
     @property
-    def is_open(self) -> bool:
-        """Whether the next line may belong to a block here."""
-        return self._block is not None
+    def head(self) -> Segment | None:
+        """The line that opened the block here, None where none is open."""
+        return self._block.first if self._block is not None else None
 
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""

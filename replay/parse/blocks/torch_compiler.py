@@ -26,8 +26,8 @@ class _Part(Protocol):
     """Reads the lines of some grammars, as an Assembler does."""
 
     @property
-    def is_open(self) -> bool:
-        """Whether the next line may belong to a block here."""
+    def head(self) -> Segment | None:
+        """The line that opened the block here, None where none is open."""
         ...
 
     def feed(self, segment: Segment) -> str | None:
@@ -68,7 +68,7 @@ class TorchCompiler:
         if segment.header:
             return None
         own, found = segment.match, shared().one(_BARE, segment.text)
-        if found is None and not any(part.is_open for part in self._parts):
+        if found is None and not any(_goes_on(part, segment) for part in self._parts):
             return None
         # the line may be known to another grammar as well (an exception's last line); here it is read as torch's
         segment.match = found
@@ -98,7 +98,15 @@ class TorchCompiler:
         wanted = self._by_family.get(segment.match.family) if segment.match is not None else None
         verdict = None
         for part in self._parts:
-            if everybody or part is wanted or part.is_open:
+            if everybody or part is wanted or _goes_on(part, segment):
                 answer = part.feed(segment)
                 verdict = verdict or answer
         return verdict
+
+
+def _goes_on(part: _Part, segment: Segment) -> bool:
+    """Whether a line may belong to the block that a part holds. Since 2.3 every line of a message has its header: one
+    without is somebody else's, and ends nothing.
+    """
+    head = part.head
+    return head is not None and (segment.header == "torch" or "mmdd" not in head.head)
