@@ -329,10 +329,10 @@ FAULTS = [
         "[Mon Jun  3 09:31:11 2024] NVRM: Xid (PCI:0000:52:00): 79, pid=12, name=python, GPU has fallen off the bus.",
         "xid",
         79,
-        "0000:52:00",
+        "52000",
     ),
-    ("[12345.6] NVRM: Xid (PCI:0000:52:00): 48, pid=12, DBE (double bit error)", "xid", 48, "0000:52:00"),
-    ("Jun  3 09:31:11 node07 kernel: NVRM: Xid (PCI:0000:52:00): 94, Contained", "xid", 94, "0000:52:00"),
+    ("[12345.6] NVRM: Xid (PCI:0000:52:00): 48, pid=12, DBE (double bit error)", "xid", 48, "52000"),
+    ("Jun  3 09:31:11 node07 kernel: NVRM: Xid (PCI:0000:52:00): 94, Contained", "xid", 94, "52000"),
     (
         "[1.0] NVRM: API mismatch: the client has the version 550.54.15, but this kernel module has the version "
         "535.104.05.",
@@ -344,7 +344,7 @@ FAULTS = [
         "[1.0] nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 12028, Non-fatal, Link 32 egress",
         "nvlink",
         12028,
-        "0000:c1:00.0",
+        "c1000",
     ),
     ("RuntimeError: CUDA error: an illegal memory access was encountered", "cuda", 700, None),
     ("RuntimeError: CUDA error: device-side assert triggered", "cuda", 710, None),
@@ -373,6 +373,20 @@ FAULTS = [
 @pytest.mark.parametrize(("text", "kind", "code", "bus"), FAULTS)
 def test_faults_of_devices(text, kind, code, bus):
     assert parse(text).of("device_faults", "kind", "code", "bus_id") == [(kind, code, bus)]
+
+
+def test_the_devices_error_behind_an_error_of_nccl():
+    nccl = (
+        "torch.distributed.DistBackendError: NCCL error in: /x/NCCLUtils.cpp:77, unhandled cuda error, NCCL "
+        "version 2.26.2"
+    )
+    head = f"[rank1]: {nccl}\n[rank1]: ncclUnhandledCudaError: Call to CUDA function failed.\n[rank1]: Last error:\n"
+    rows = parse(f"{head}[rank1]: Cuda failure 999 'unknown error'")
+    assert rows.of("device_faults", "rank", "code") == [(1, 999)]
+    assert rows.one("exceptions")["category"] == "nccl"
+    rows = parse(f"{head}[rank1]: Cuda failure 'out of memory'")
+    assert rows.of("memory", "rank", "kind") == [(1, "cuda-oom")]
+    assert rows.one("exceptions")["category"] == "oom"
 
 
 def test_what_is_not_slowed_down_is_no_fault():

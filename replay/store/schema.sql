@@ -448,7 +448,7 @@ CREATE TABLE device_faults ( -- Xid, ECC, NVLink, CUDA errors, throttling
     @common,
     kind VARCHAR, -- xid, ecc, nvlink, cuda, throttle, lost, driver
     code INTEGER, -- Xid number or CUDA error code
-    bus_id VARCHAR, -- PCI bus id
+    bus_id VARCHAR, -- PCI bus id, packed hex as in comms.bus_id
     text VARCHAR -- the message
 );
 

@@ -43,6 +43,8 @@ class Device:
                 count = integer(fields.get("bytes"))
                 requested = _mib(fields.get("requested")) if count is None else count / 2**20
                 self._memory(saying, "alloc-failed", requested_mb=requested)
+            case "cuda_error" if "out of memory" in fields["error"]:
+                self._memory(saying, "cuda-oom")
             case "cuda_error" | "library_error":
                 code, kind = cuda_error(fields.get("error", saying.text))
                 self._fault(saying, kind, code)

@@ -173,7 +173,7 @@ class Kernel:
                 saying.segment,
                 kind=_FAULTS[record],
                 code=integer(fields.get("code")),
-                bus_id=fields.get("bus_id"),
+                bus_id=_packed(fields.get("bus_id")),
                 text=saying.message,
                 **times,
             )
@@ -202,6 +202,15 @@ class Kernel:
             text=saying.message,
             **times,
         )
+
+
+def _packed(bus_id: str | None) -> str | None:
+    """A PCI bus id as NCCL prints it, so that a fault finds its rank: "0000:52:00" and "0000:52:00.0" are 52000."""
+    if bus_id is None:
+        return None
+    place, _, function = bus_id.partition(".")
+    number = integer(place.replace(":", "") + (function or "0"), base=16)
+    return None if number is None else f"{number:x}"
 
 
 def _times(fields: dict[str, str]) -> dict[str, Value]:
