@@ -112,6 +112,23 @@ def test_a_format_without_prefixes() -> None:
     assert rows.kinds[3] == "plain"
 
 
+ERRORS = [
+    "torch._dynamo.exc.RecompileError: Recompiling function step in /srv/job/net.py:12",
+    "RuntimeError: Detected recompile when torch.compile stance is 'fail_on_recompile'. filename: '/srv/job/net.py', "
+    "function name: 'step', line number: 12",
+]
+
+
+@pytest.mark.parametrize("text", ERRORS)
+def test_where_recompiling_is_an_error(text: str) -> None:
+    reasons = [
+        "    triggered by the following guard failure(s):",
+        "    - 0/0: tensor 'x' rank mismatch. expected 2, actual 3",
+    ]
+    row = only(parse(["Traceback (most recent call last):", text, *reasons, "", "next"]), "guard_failures")
+    assert (row["fn"], row["fn_file"], row["fn_line"], row["kind"]) == ("step", "/srv/job/net.py", 12, "ndim")
+
+
 def test_a_message_without_its_head_is_not_complete() -> None:
     row = only(parse(recompile(["0/0: n == 3"])[1:]), "guard_failures")
     assert not row["complete"]
