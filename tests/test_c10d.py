@@ -357,6 +357,14 @@ def test_the_librarys_last_error_belongs_to_the_line_above_it():
     assert rows.kinds.count("continuation") == 4
 
 
+def test_a_program_that_calls_the_library_itself_tells_the_same():
+    rows = parse(
+        "2026-11-30 00:31:54,933 ERROR rank 2: ncclAllReduce returned 6: remote process exited or there "
+        "was a network error"
+    )
+    assert rows.of("peer_losses", "rank", "kind", "layer") == [(2, "remote-exit", "nccl")]
+
+
 DESYNC = (
     "[E ProcessGroupNCCL.cpp:341] [Rank 0] \n"
     "\t - [0] Timeout at collective: ALLREDUCE, #3\n"

@@ -314,6 +314,7 @@ _LOSSES = {
     "rendezvous_closed": ("closed", "rendezvous"),
     "rendezvous_lost": ("store", "rendezvous"),
     "store_gone": ("closed", "store"),
+    "remote_exit": ("remote-exit", "nccl"),
     "connection_reset": ("reset", "socket"),
     "broken_pipe": ("broken-pipe", "socket"),
     "connect_any": ("unreachable", "socket"),
