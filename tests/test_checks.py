@@ -135,3 +135,17 @@ def test_the_analysers_report_names_culprits():
         (4, "op", "all_reduce", "all_gather", "allgather", 57),
         (7, "order", None, None, "allgather", 57),
     ]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Not all ranks joining collective 57 at entry 56",
+        "Not all ranks joining collective, sequence number: 57",
+        "Collective sequence number: 57 has errors",
+        "Input/output mismatch in the collective sequence number: 57",
+    ],
+)
+def test_the_analysers_heads_by_version(head):
+    rows = parse(f"{head}\ngroup info: 0:default_pg\ncollective: nccl:all_reduce\nmissing ranks: {{3}}")
+    assert rows.of("mismatches", "aspect", "mine", "logged_seq", "op") == [("missing", "3", 57, "allreduce")]
