@@ -77,6 +77,19 @@ def test_same_takes_the_nearest_step_and_null_equals_nothing(tmp_path: Path) -> 
     assert len(found(con, book)) == 1
 
 
+@pytest.mark.parametrize(("optional", "ranks"), [("false", [2]), ("true", [1])])
+def test_same_passes_over_optional_steps(tmp_path: Path, optional: str, ranks: list[int]) -> None:
+    steps = (
+        "[{a: {from: compiles, where: frame = 1}}, {b: {from: compiles, where: frame = 2, optional: %s}}, "
+        "{c: {from: compiles, same: [rank], where: frame = 3}}]"
+    )
+    con = db()
+    for line, (rank, frame) in enumerate([(1, 1), (2, 2), (1, 3), (2, 3)], 1):
+        compile_row(con, line, rank=rank, frame=frame)
+    book = make_book(tmp_path, rule(steps % optional, "{ranks: c.rank}"))
+    assert [f["ranks"] for f in found(con, book)] == [ranks]
+
+
 def test_same_may_name_a_step_and_a_column(tmp_path: Path) -> None:
     steps = "[{a: {from: compiles}}, {b: {from: stalls}}, {c: {from: compiles, same: {%s}, where: frame = 7}}]"
     con = db()
@@ -239,6 +252,14 @@ def test_within_a_stream_the_place_decides(tmp_path: Path) -> None:
     assert found(con, book) == []
     insert(con, "exceptions", run_id=1, rank=0, writer_id=1, line_no=6, file_id=1)
     assert [f["certainty"] for f in found(con, book)] == [0.9]
+
+
+def test_a_launcher_tells_of_an_end_after_it_came(tmp_path: Path) -> None:
+    book = make_book(tmp_path, rule("[{a: {from: exits}}, {b: {from: stalls, after: a}}]"))
+    con = db()
+    insert(con, "exits", run_id=1, t_lo=20.0, t_hi=20.0, file_id=1, line_no=1)
+    stall_row(con, 2, 10.0)
+    assert [f["certainty"] for f in found(con, book)] == [0.72]
 
 
 def test_several_proofs_the_surest_counts(tmp_path: Path) -> None:
