@@ -648,17 +648,31 @@ CREATE TABLE divergences ( -- where ranks (or runs) that must agree do not: firs
     run_id INTEGER, -- runs.run_id
     other_run INTEGER, -- runs.run_id of the run compared with, NULL for ranks of one run
     name VARCHAR, -- metric, setting or graph
-    kind VARCHAR, -- metric, setting, graph, package, order
+    kind VARCHAR, -- metric, setting, graph, kernel, package, order
     step BIGINT, -- first step that differs, NULL outside steps
     ranks INTEGER[], -- the minority; [] where there is no majority
     value VARCHAR, -- value of the minority (of run_id)
     other_value VARCHAR, -- value of the majority (of other_run)
-    rel DOUBLE, -- relative difference at that step
+    rel DOUBLE, -- relative difference at that step; of graphs 1 where operators differ, 0 where only shapes or constants do
     rel_max DOUBLE, -- largest relative difference
     steps_equal INTEGER, -- steps before it that agree
     file_id INTEGER, -- a line of the minority
     line_no BIGINT, -- its line
     other_file INTEGER, -- a line of the majority
+    other_line BIGINT -- its line
+);
+
+CREATE TABLE cache_repeats ( -- lookups of a compile cache that failed in one start as they had in an earlier one
+    run_id INTEGER, -- the later start
+    other_run INTEGER, -- the earlier start
+    cache VARCHAR, -- as in cache_events
+    event VARCHAR, -- miss, bypass
+    key VARCHAR, -- key that was missed
+    reason VARCHAR, -- why it was passed by
+    ranks INTEGER[], -- ranks of the later start
+    file_id INTEGER, -- a line of the later start
+    line_no BIGINT, -- its line
+    other_file INTEGER, -- a line of the earlier start
     other_line BIGINT -- its line
 );
 

@@ -80,3 +80,16 @@ FROM memory AS m
 LEFT JOIN files AS f ON f.file_id = m.file_id
 WHERE m.kind IN ('cuda-oom', 'host-oom', 'alloc-failed')
 ORDER BY m.run_id, m.t_lo NULLS LAST, m.rank, m.file_id, m.line_no;
+
+CREATE VIEW graph_collectives AS -- one row per graph text and collective that it calls on its own for several tensors
+SELECT
+    g.run_id, g.rank, g.host, g.t_lo, g.t_hi, g.compile_id, g.kind, o.op, count(*) AS calls,
+    sum(e.elements) AS elements, max(e.elements) AS largest, min(o.nth) AS first_nth, max(o.nth) AS last_nth, g.file_id, g.line_no
+FROM graphs AS g
+JOIN graph_ops AS o ON o.file_id = g.file_id AND o.graph_line = g.line_no AND o.is_collective
+LEFT JOIN LATERAL (
+    SELECT list_product(list_transform(string_split(o.shape, ','), lambda x: try_cast(trim(x) AS BIGINT))) AS elements
+) AS e ON TRUE
+WHERE o.op NOT LIKE '%coalesced%' AND o.op NOT LIKE 'wait%'
+GROUP BY ALL
+ORDER BY g.run_id, g.rank, g.file_id, g.line_no, o.op;

@@ -115,22 +115,29 @@ ORDER BY t.run_id, b.side, b.name, b.file_id, b.line_no, a.line_no;
 -- Graphs of one compile id that differ by rank
 -- @needs graphs
 INSERT INTO divergences
-WITH told AS (
+WITH calls AS (
+    SELECT file_id, graph_line AS line_no, string_agg(op, ' ' ORDER BY nth) AS ops FROM graph_ops GROUP BY ALL
+), told AS (
     SELECT run_id, rank, concat_ws(' ', kind, compile_id) AS name, string_agg(digest, ' ' ORDER BY file_id, line_no) AS value,
-        min({'f': file_id, 'l': line_no}) AS place
+        string_agg(coalesce(c.ops, g.ops::VARCHAR), ';' ORDER BY file_id, line_no) AS ops, min({'f': file_id, 'l': line_no}) AS place
     FROM (SELECT DISTINCT ON (run_id, rank, kind, compile_id, digest) * FROM graphs WHERE rank IS NOT NULL AND digest IS NOT NULL
-        ORDER BY run_id, rank, kind, compile_id, digest, file_id, line_no)
+        ORDER BY run_id, rank, kind, compile_id, digest, file_id, line_no) AS g
+    LEFT JOIN calls AS c USING (file_id, line_no)
     GROUP BY ALL
 ), groups AS (
-    SELECT run_id, name, value, count(*) AS n, list(rank ORDER BY rank) AS ranks, min(rank) AS low, arg_min(place, rank) AS place FROM told GROUP BY ALL
+    SELECT run_id, name, value, any_value(ops) AS ops, count(*) AS n, list(rank ORDER BY rank) AS ranks, min(rank) AS low, arg_min(place, rank) AS place
+    FROM told GROUP BY run_id, name, value
 ), sides AS (
-    SELECT run_id, name, max(n) AS most, sum(n) AS total, arg_min(value, (-n, low)) AS majority, arg_min(place, (-n, low)) AS place
+    SELECT run_id, name, max(n) AS most, sum(n) AS total, arg_min(value, (-n, low)) AS majority, arg_min(ops, (-n, low)) AS ops,
+        arg_min(place, (-n, low)) AS place
     FROM groups GROUP BY ALL HAVING count(*) > 1
 ), odd AS (
-    SELECT g.run_id, g.name, list_sort(flatten(list(g.ranks))) AS ranks, arg_min(g.value, (-g.n, g.low)) AS value, arg_min(g.place, (-g.n, g.low)) AS place
+    SELECT g.run_id, g.name, list_sort(flatten(list(g.ranks))) AS ranks, arg_min(g.value, (-g.n, g.low)) AS value,
+        arg_min(g.ops, (-g.n, g.low)) AS ops, arg_min(g.place, (-g.n, g.low)) AS place
     FROM groups AS g JOIN sides AS s USING (run_id, name) WHERE g.value <> s.majority GROUP BY ALL
 )
-SELECT s.run_id, NULL, s.name, 'graph', NULL, IF(s.most * 2 > s.total, o.ranks, []), o.value, s.majority, NULL, NULL, NULL,
+SELECT s.run_id, NULL, s.name, 'graph', NULL, IF(s.most * 2 > s.total, o.ranks, []), o.value, s.majority,
+    IF(s.ops IS DISTINCT FROM o.ops, 1, 0), NULL, NULL,
     o.place.f, o.place.l, s.place.f, s.place.l
 FROM sides AS s JOIN odd AS o USING (run_id, name)
 ORDER BY s.run_id, s.name;
