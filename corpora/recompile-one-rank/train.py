@@ -44,7 +44,7 @@ def main() -> None:
     scorer = torch.compile(model, dynamic=None if args.mark_dynamic else False)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     torch.manual_seed(1000 + rank)
-    print(f"{datetime.now():%H:%M:%S.%f} rank {rank}/{world} torch {torch.__version__} starts", flush=True)
+    print(f"{datetime.now():%Y-%m-%d %H:%M:%S.%f} rank {rank}/{world} torch {torch.__version__} starts", flush=True)
     for step in range(STEPS):
         began = time.perf_counter()
         words = batch(step, has_long=args.sorted or rank == world - 1)
@@ -57,12 +57,12 @@ def main() -> None:
         optimizer.zero_grad()
         ended = time.perf_counter()
         print(
-            f"{datetime.now():%H:%M:%S.%f} step {step}/{STEPS} loss {loss.item():.4f} "
+            f"{datetime.now():%Y-%m-%d %H:%M:%S.%f} step {step}/{STEPS} loss {loss.item():.4f} "
             f"fwd {1000 * (forward - began):.1f} ms bwd {1000 * (ended - forward):.1f} ms",
             flush=True,
         )
     dist.barrier()
-    print(f"{datetime.now():%H:%M:%S.%f} rank {rank} done", flush=True)
+    print(f"{datetime.now():%Y-%m-%d %H:%M:%S.%f} rank {rank} done", flush=True)
     dist.destroy_process_group()
 
 
