@@ -6,7 +6,8 @@ CREATE OR REPLACE TEMP TABLE _names (name VARCHAR, is_time BOOLEAN, is_data BOOL
 -- @needs metrics
 INSERT INTO _names
 WITH words AS (
-    SELECT DISTINCT name, string_split(replace(replace(replace(replace(replace(lower(name), '.', '_'), '/', '_'), '-', '_'), '(', '_'), ')', '_'), '_') AS w FROM metrics
+    SELECT name, string_split(replace(replace(replace(replace(replace(lower(name), '.', '_'), '/', '_'), '-', '_'), '(', '_'), ')', '_'), '_') AS w
+    FROM (SELECT DISTINCT name FROM metrics)
 )
 SELECT name,
     list_has_any(w, ['ms', 'us', 's', 'sec', 'secs', 'seconds', 'time', 'dt', 'duration', 'elapsed', 'eta', 'per', 'tps', 'mfu', 'throughput',
@@ -20,7 +21,9 @@ FROM words;
 
 -- Figures that are the same on all ranks when all is well: what is told of the model, texts, and whatever agreed at first
 -- @needs metrics
-INSERT INTO divergences
+INSERT INTO divergences (
+    run_id, other_run, name, kind, step, ranks, value, other_value, rel, rel_max, steps_equal, file_id, line_no,
+    other_file, other_line)
 WITH told AS (
     SELECT m.run_id, m.name, m.epoch, m.step, m.rank, m.value, m.text, m.file_id, m.line_no, n.is_replica
     FROM metrics AS m JOIN _names AS n USING (name)
@@ -71,7 +74,9 @@ WHERE run_id IS NOT NULL AND name IS NOT NULL AND value IS NOT NULL
 GROUP BY run_id, rank, name, kind;
 
 -- @needs _settings
-INSERT INTO divergences
+INSERT INTO divergences (
+    run_id, other_run, name, kind, step, ranks, value, other_value, rel, rel_max, steps_equal, file_id, line_no,
+    other_file, other_line)
 WITH groups AS (
     SELECT run_id, name, kind, value, count(*) AS n, list(rank ORDER BY rank) AS ranks, min(rank) AS low, arg_min(place, rank) AS place
     FROM _settings
@@ -91,7 +96,9 @@ ORDER BY s.run_id, s.kind, s.name;
 
 -- Two sides that one log describes: "reference: dtype=... training=..." and "candidate: dtype=... training=..."
 -- @needs env
-INSERT INTO divergences
+INSERT INTO divergences (
+    run_id, other_run, name, kind, step, ranks, value, other_value, rel, rel_max, steps_equal, file_id, line_no,
+    other_file, other_line)
 WITH told AS (
     SELECT run_id, rank, left(name, position('.' IN name) - 1) AS side, substr(name, position('.' IN name) + 1) AS name, value, file_id, line_no
     FROM env WHERE origin = 'app' AND name LIKE '%.%'
@@ -114,7 +121,9 @@ ORDER BY t.run_id, b.side, b.name, b.file_id, b.line_no, a.line_no;
 
 -- Graphs of one compile id that differ by rank
 -- @needs graphs
-INSERT INTO divergences
+INSERT INTO divergences (
+    run_id, other_run, name, kind, step, ranks, value, other_value, rel, rel_max, steps_equal, file_id, line_no,
+    other_file, other_line)
 WITH calls AS (
     SELECT file_id, graph_line AS line_no, string_agg(op, ' ' ORDER BY nth) AS ops FROM graph_ops GROUP BY ALL
 ), told AS (
@@ -151,7 +160,9 @@ WHERE a.run_id = (SELECT min(run_id) FROM runs)
     AND coalesce(split_part(b.key, '/', 1), '') NOT LIKE 'attempt\_%' ESCAPE '\';
 
 -- @needs _pairs metrics
-INSERT INTO divergences
+INSERT INTO divergences (
+    run_id, other_run, name, kind, step, ranks, value, other_value, rel, rel_max, steps_equal, file_id, line_no,
+    other_file, other_line)
 WITH told AS (
     SELECT m.run_id, coalesce(m.rank, -1) AS rank, m.name, m.epoch, m.step, m.value, m.text, m.file_id, m.line_no, n.is_data,
         row_number() OVER (PARTITION BY m.run_id, m.rank, m.name, m.epoch, m.step ORDER BY m.file_id, m.line_no) AS k
@@ -178,7 +189,9 @@ FROM firsts AS f LEFT JOIN agreed AS a USING (run_id, other_run, name)
 ORDER BY f.run_id, f.other_run, f.x.step NULLS FIRST, f.name;
 
 -- @needs _pairs _settings
-INSERT INTO divergences
+INSERT INTO divergences (
+    run_id, other_run, name, kind, step, ranks, value, other_value, rel, rel_max, steps_equal, file_id, line_no,
+    other_file, other_line)
 WITH told AS (
     SELECT run_id, name, kind, string_agg(DISTINCT value, ', ' ORDER BY value) AS value, min(place) AS place FROM _settings GROUP BY ALL
 )
@@ -191,7 +204,9 @@ WHERE a.value <> b.value
 ORDER BY p.run_id, p.other_run, b.kind, b.name;
 
 -- @needs _pairs graphs
-INSERT INTO divergences
+INSERT INTO divergences (
+    run_id, other_run, name, kind, step, ranks, value, other_value, rel, rel_max, steps_equal, file_id, line_no,
+    other_file, other_line)
 WITH told AS (
     SELECT run_id, concat_ws(' ', kind, compile_id) AS name, string_agg(DISTINCT digest, ' ' ORDER BY digest) AS value, min({'f': file_id, 'l': line_no}) AS place
     FROM graphs WHERE digest IS NOT NULL GROUP BY ALL

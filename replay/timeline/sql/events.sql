@@ -75,7 +75,8 @@ LEFT JOIN (SELECT file_id, line_no, string_agg(name || ' ' || text, ' ' ORDER BY
 INSERT INTO _events SELECT run_id, rank, host, pid, t_lo, t_hi, 'flight-record', 'debug', 'flight_records', concat_ws(' ', op, '#' || collective_seq, state, group_name), complete, file_id, line_no FROM flight_records;
 
 -- Time first, then place: what a stream wrote in one moment stays in its order
-INSERT INTO events
+INSERT INTO events (
+    seq, run_id, rank, host, pid, t_lo, t_hi, kind, severity, ref_table, summary, complete, file_id, line_no)
 SELECT row_number() OVER (ORDER BY run_id, t_lo NULLS LAST, t_hi, file_id, line_no, ref_table, summary), run_id, rank, host, pid, t_lo, t_hi, kind, severity, ref_table,
     left(summary, 400), complete, file_id, line_no
 FROM _events

@@ -94,7 +94,9 @@ FROM _ops AS o LEFT JOIN _shifts AS s USING (run_id, comm_id, source, rank)
 QUALIFY row_number() OVER (PARTITION BY o.run_id, o.comm_id, o.source, o.rank, spot ORDER BY o.pos) = 1;
 
 -- @needs collectives
-INSERT INTO matched
+INSERT INTO matched (
+    run_id, comm_id, source, nth, op, ranks, missing, odd, odd_aspect, majority, minority, is_last, first_enter,
+    last_enter, last_rank, file_id, line_no)
 WITH reference AS (
     SELECT run_id, comm_id, source, spot, sig, op, n
     FROM (
@@ -144,7 +146,9 @@ ORDER BY w.run_id, w.comm_id, w.source, w.spot;
 
 -- Sends and receives: the k-th from a to b with the k-th that b posts from a. Both ends must have been heard.
 -- @needs collectives
-INSERT INTO matched
+INSERT INTO matched (
+    run_id, comm_id, source, nth, op, ranks, missing, odd, odd_aspect, majority, minority, is_last, first_enter,
+    last_enter, last_rank, file_id, line_no)
 WITH ends AS (
     SELECT run_id, comm_id, source, rank, comm_rank, op, coalesce(peer, root) AS peer, count, dtype, logged_seq, file_id, line_no,
         row_number() OVER (PARTITION BY run_id, comm_id, source, comm_rank, op, coalesce(peer, root) ORDER BY file_id, line_no) - 1 AS k
@@ -179,7 +183,8 @@ ORDER BY p.run_id, p.comm_id, p.source, p.sender, p.receiver, p.k;
 
 -- Communicators and who is in them
 -- @needs comms
-INSERT INTO comm_groups
+INSERT INTO comm_groups (
+    run_id, comm_id, kind, nranks, ranks, started, completed, file_id, line_no)
 SELECT run_id, comm_id, 'nccl', max(nranks), list(DISTINCT rank ORDER BY rank) FILTER (rank IS NOT NULL),
     coalesce(list(DISTINCT rank ORDER BY rank) FILTER (rank IS NOT NULL AND event = 'start'), []),
     coalesce(list(DISTINCT rank ORDER BY rank) FILTER (rank IS NOT NULL AND event = 'complete'), []),
@@ -190,7 +195,8 @@ GROUP BY run_id, comm_id
 ORDER BY run_id, comm_id;
 
 -- @needs collectives
-INSERT INTO comm_groups
+INSERT INTO comm_groups (
+    run_id, comm_id, kind, nranks, ranks, started, completed, file_id, line_no)
 SELECT run_id, comm_id, IF(bool_or(source LIKE 'nccl%'), 'nccl', 'c10d'), max(nranks), list(DISTINCT rank ORDER BY rank) FILTER (rank IS NOT NULL),
     [], [], min({'file_id': file_id, 'line_no': line_no}).file_id, min({'file_id': file_id, 'line_no': line_no}).line_no
 FROM collectives

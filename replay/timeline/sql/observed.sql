@@ -42,7 +42,8 @@ FROM files AS f JOIN writers AS w USING (file_id) WHERE f.kind = 'trace';
 INSERT INTO _evidence
 SELECT DISTINCT w.run_id, w.rank, 'watchdog' FROM files AS f JOIN writers AS w USING (file_id) WHERE f.stream = 'stderr' AND f.lines > 0;
 
-INSERT INTO observed
+INSERT INTO observed (
+    run_id, rank, what, is_on, how)
 WITH told AS (
     SELECT DISTINCT run_id, rank, what FROM _evidence WHERE run_id IS NOT NULL
 ), shared AS (

@@ -22,7 +22,9 @@ SELECT run_id, rank, arg_max(step, (file_id, line_no)) AS step, max({'f': file_i
 FROM step_lines WHERE step IS NOT NULL AND phase IS DISTINCT FROM 'eval'
 GROUP BY run_id, rank;
 
-INSERT INTO ranks
+INSERT INTO ranks (
+    run_id, rank, host, local_rank, pid, device, bus_id, heard, first_t, last_t, first_file, first_line, last_file,
+    last_line, last_step, last_step_file, last_step_line, finished, how)
 WITH named AS (
     SELECT run_id, rank FROM _lines_of WHERE rank IS NOT NULL
     UNION SELECT run_id, of_rank FROM exits WHERE of_rank IS NOT NULL AND run_id IS NOT NULL

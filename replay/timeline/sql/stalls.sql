@@ -52,7 +52,9 @@ GROUP BY s.run_id, s.rank, s.epoch, s.step;
 
 -- Stalls by the figures of steps
 -- @needs metrics step_lines
-INSERT INTO stalls
+INSERT INTO stalls (
+    run_id, step, comm_id, op, late_rank, waiting, wait_s, lost_s, t_lo, t_hi, late_doing, file_id, line_no,
+    late_file, late_line)
 WITH usual AS (
     SELECT run_id, median(coalesce(own, 0) + coalesce(data, 0) + coalesce(wait, 0)) AS seconds FROM _steps GROUP BY run_id
 ), found AS (
@@ -85,7 +87,9 @@ ORDER BY f.run_id, f.epoch, f.step;
 
 -- Stalls by a compile of one rank: the others' same step took as long and they compiled nothing
 -- @needs compiles step_lines
-INSERT INTO stalls
+INSERT INTO stalls (
+    run_id, step, comm_id, op, late_rank, waiting, wait_s, lost_s, t_lo, t_hi, late_doing, file_id, line_no,
+    late_file, late_line)
 WITH lasted AS (
     SELECT s.*, coalesce(s.total, s.t - s.t_before) AS seconds, c.seconds AS compiled, c.is_again, c.file_id AS compile_file, c.line_no AS compile_line,
         row_number() OVER (PARTITION BY s.run_id, s.rank ORDER BY s.file_id, s.line_no) = 1 AS is_first
@@ -120,7 +124,9 @@ ORDER BY f.run_id, f.epoch, f.step;
 
 -- Stalls by operations whose arrivals are stamped
 -- @needs collectives
-INSERT INTO stalls
+INSERT INTO stalls (
+    run_id, step, comm_id, op, late_rank, waiting, wait_s, lost_s, t_lo, t_hi, late_doing, file_id, line_no,
+    late_file, late_line)
 SELECT m.run_id, NULL, m.comm_id, m.op, m.last_rank, list_filter(m.ranks, lambda r: r <> m.last_rank), round(m.last_enter - m.first_enter, 6),
     round((m.last_enter - m.first_enter) * (len(m.ranks) - 1), 6), m.first_enter, m.last_enter, 'unknown', c.file_id, c.line_no, m.file_id, m.line_no
 FROM matched AS m

@@ -12,7 +12,8 @@ QUALIFY row_number() OVER (PARTITION BY run_id, rank, name, epoch, step ORDER BY
 
 -- The median of the others: take one value out of a sorted row, the middle of the rest is one or two of its neighbours
 -- @needs _values
-INSERT INTO rank_stats
+INSERT INTO rank_stats (
+    run_id, rank, name, n, median, lo, hi, first, last, peers_median, share_above, slope, file_id, line_no)
 WITH finite AS (
     SELECT * FROM _values WHERE value IS NOT NULL AND isfinite(value) AND NOT is_first AND step IS NOT NULL
 ), placed AS (

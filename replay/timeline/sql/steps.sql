@@ -6,8 +6,8 @@ CREATE OR REPLACE TEMP TABLE _roles (name VARCHAR, role VARCHAR, scale DOUBLE, i
 -- @needs metrics
 INSERT INTO _roles
 WITH words AS (
-    SELECT DISTINCT name, string_split(replace(replace(replace(lower(name), '.', '_'), '/', '_'), '-', '_'), '_') AS w
-    FROM metrics WHERE value IS NOT NULL
+    SELECT name, string_split(replace(replace(replace(lower(name), '.', '_'), '/', '_'), '-', '_'), '_') AS w
+    FROM (SELECT DISTINCT name FROM metrics WHERE value IS NOT NULL)
 ), timed AS (
     SELECT name, w, CASE
             WHEN list_has_any(w, ['ms', 'millis', 'milliseconds']) THEN 0.001
@@ -81,7 +81,8 @@ LEFT JOIN usual AS u ON u.run_id = s.run_id AND u.rank = s.rank
 WHERE s.rank IS NOT NULL;
 
 -- @needs step_lines
-INSERT INTO steps
+INSERT INTO steps (
+    run_id, rank, step, epoch, t_lo, t_hi, duration_s, own_s, wait_s, file_id, line_no)
 SELECT s.run_id, s.rank, s.step, s.epoch, s.t_before, s.t,
     round(coalesce(s.total, (s.t - s.t_before) / IF(s.step > s.step_before, s.step - s.step_before, 1)), 6),
     round(coalesce(s.own, 0) + coalesce(s.data, 0) + IF(coalesce(s.own, s.data, w.wait_s) IS NULL, NULL, coalesce(s.wait - w.wait_s, 0)), 6),

@@ -21,7 +21,8 @@ INSERT INTO _said_last SELECT run_id, rank, 'crash', coalesce(text, signal), t_h
 -- @needs log_messages
 INSERT INTO _said_last SELECT run_id, rank, 'message', text, t_hi, file_id, line_no FROM log_messages;
 
-INSERT INTO last_words
+INSERT INTO last_words (
+    run_id, rank, kind, summary, t, silent_s, file_id, line_no)
 SELECT k.run_id, k.rank, coalesce(w.kind, 'plain'), left(coalesce(w.summary, l.text), 400), coalesce(w.t, k.last_t), round(r.t_last - k.last_t, 6),
     coalesce(w.file_id, k.last_file), coalesce(w.line_no, k.last_line)
 FROM ranks AS k
