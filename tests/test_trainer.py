@@ -123,6 +123,7 @@ def test_a_value_that_is_no_number_keeps_its_text():
         "ncclCommInitRank returned 5: invalid usage (run with NCCL_DEBUG=WARN for details)",
         "    return self._call_impl(*args, **kwargs)",
         "rank 2 failed to connect to rank 3",
+        "# nThread 1 nGpus 1 minBytes 8 step: 2(factor) warmup iters: 5 iters: 100",
         "Collected 18 items at step boundaries",
     ],
 )
@@ -145,6 +146,7 @@ ACTIVITIES = [
     ("waiting for peers", "barrier", "begin", None, None),
     ("done", "train-end", "point", None, None),
     ("Training finished.", "train-end", "point", None, None),
+    ("# Avg bus bandwidth    : 31.8814 ", "train-end", "point", None, None),
     ("`Trainer.fit` stopped: `max_epochs=3` reached.", "train-end", "point", None, None),
     ("Loading model weights from /x", "load", "begin", None, None),
     ("opening 80 shards", "data", "begin", None, None),

@@ -94,7 +94,8 @@ FROM (
     )
     SELECT p.run_id,
         CASE
-            WHEN p.own IS NOT NULL AND (p.timeout IS NULL OR coalesce(p.own_t <= p.timeout_t, TRUE))
+            WHEN p.own IS NOT NULL AND (p.timeout IS NULL OR CASE WHEN p.own_t <> p.timeout_t THEN p.own_t < p.timeout_t
+                    WHEN p.own.f = p.timeout.f THEN p.own.l < p.timeout.l ELSE TRUE END)
                 AND (p.stop IS NULL OR coalesce(p.own_t <= p.stop_t, TRUE)) THEN 'failed'
             WHEN p.stop IS NOT NULL AND (p.timeout IS NULL OR coalesce(p.stop_t < p.timeout_t, FALSE)) THEN
                 IF(p.stuck IS NOT NULL OR p.stop_t - g.t > greatest(60, 20 * coalesce(g.seconds, 0)), 'hung', 'stopped')
