@@ -399,7 +399,7 @@ CREATE TABLE exceptions ( -- one row per traceback or exception text
     type VARCHAR, -- last part of the dotted type: ValueError, OutOfMemoryError
     qualified VARCHAR, -- full dotted type
     message VARCHAR, -- first lines of the message, joined by blanks
-    category VARCHAR, -- from the knowledge table: victim, oom, backend-compile, unsupported-graph, guard-data-dependent, state-dict, ddp-unused, ddp-params, io, limit, misuse, user, interrupt, import, device, nccl, mismatch, address (in use), worker (of a data loader), child-failed, other
+    category VARCHAR, -- from the knowledge table: victim, oom, backend-compile, ddp-optimizer, cudagraph, compile-numerics, unsupported-graph, guard-data-dependent, state-dict, ddp-unused, ddp-params, io, limit, misuse, user, interrupt, import, device, nccl, mismatch, address (in use), worker (of a data loader), child-failed, other
     is_uncaught BOOLEAN, -- it ended the process, as far as the log shows
     is_cause BOOLEAN, -- innermost of a chain ("direct cause"), the others point to it
     user_file VARCHAR, -- innermost frame outside installed packages
@@ -592,21 +592,56 @@ CREATE TABLE comm_groups ( -- communicators and process groups over their ranks
 CREATE TABLE matched ( -- one row per operation over the ranks of a communicator
     run_id INTEGER, -- runs.run_id
     comm_id VARCHAR, -- communicator
-    source VARCHAR, -- as in collectives.source
+    source VARCHAR, -- as in collectives.source; check: what checks of torch said of two ranks, put together
     nth BIGINT, -- number of the operation on the communicator
     op VARCHAR, -- operation of the majority
     ranks INTEGER[], -- ranks that issued it
     missing INTEGER[], -- members that were heard on this communicator and did not
     odd INTEGER[], -- ranks that differ from the majority
-    odd_aspect VARCHAR, -- op, count, dtype, root, redop, peer; NULL where all agree
+    odd_aspect VARCHAR, -- op, count, dtype, root, redop, peer, sequence, params; NULL where all agree
     majority VARCHAR, -- what the majority did
     minority VARCHAR, -- what the odd ones did
     is_last BOOLEAN, -- no rank issued a later one
+    skipped INTEGER[], -- of the missing, those that were heard to go on with later operations
     first_enter DOUBLE, -- first arrival
     last_enter DOUBLE, -- last arrival
     last_rank INTEGER, -- rank that came last
     file_id INTEGER, -- a line of the odd or else of the last rank
     line_no BIGINT -- its line
+);
+
+CREATE TABLE absentees ( -- who did not come where others gave up waiting: one row per group and rank
+    run_id INTEGER, -- runs.run_id
+    rank INTEGER, -- the rank that did not come
+    waiting INTEGER[], -- ranks that gave up waiting
+    group_name VARCHAR, -- process group, NULL where not told
+    op VARCHAR, -- operation in which they waited, NULL where not told
+    seq BIGINT, -- its number, NULL where not told
+    how VARCHAR, -- behind (its own count of operations is lower), named (the others name it), listed (its list of operations lacks it), silent (it gave no timeout and lived), exhausted (its data came to an end first), longer (its data lasted longer than the others')
+    doing VARCHAR, -- what it said last: compiling, exhausted, longer, save, load, eval, data, preprocess, download, dead, unknown
+    t DOUBLE, -- when the first gave up
+    since DOUBLE, -- when they began to wait, where told
+    file_id INTEGER, -- a line of the absent rank, else of one that waited
+    line_no BIGINT, -- its line
+    wait_file INTEGER, -- the first line that gave up
+    wait_line BIGINT, -- its line
+    doing_file INTEGER, -- the line that tells what it was doing
+    doing_line BIGINT -- its line
+);
+
+CREATE TABLE crossings ( -- neighbouring operations of two communicators that ranks issued in different orders, late in a run: at most one row a run
+    run_id INTEGER, -- runs.run_id
+    comm_id VARCHAR, -- communicator that most ranks used first
+    other_comm VARCHAR, -- the other
+    ranks INTEGER[], -- ranks that used the other first
+    others INTEGER[], -- ranks that used comm_id first
+    op VARCHAR, -- operation on comm_id
+    other_op VARCHAR, -- operation on the other
+    times BIGINT, -- how often the two were crossed in the whole run
+    file_id INTEGER, -- the line of the minority that came first
+    line_no BIGINT, -- its line
+    other_file INTEGER, -- the line of the majority that came first
+    other_line BIGINT -- its line
 );
 
 CREATE TABLE stalls ( -- who waited for whom, how long, and what the late rank did meanwhile

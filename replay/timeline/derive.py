@@ -7,7 +7,7 @@ from duckdb import DuckDBPyConnection
 
 from replay.timeline.statements import Runner
 
-_FILES = ("steps", "matched", "stalls", "stats", "divergences", "ranks", "observed", "outcome", "compilers", "words", "events")
+_FILES = ("steps", "matched", "stalls", "stats", "divergences", "ranks", "observed", "outcome", "compilers", "words", "absent", "events")
 
 
 def derive(con: DuckDBPyConnection) -> None:
