@@ -92,7 +92,19 @@ STEPS = [
         15000,
         {"s_per_it": 4.11, "step_loss": 0.194},
     ),
-    ("45/100 [====>.....] - ETA: 3s - loss: 0.21", 45, None, 100, {"ETA": 3, "loss": 0.21}),
+    ("Iter 100: train loss 2.3, val loss 2.5", 100, None, None, {"train_loss": 2.3, "val_loss": 2.5}),
+    ("epoch 1, batch 20: loss = 0.3412", 20, 1, None, {"loss": 0.3412}),
+    ("Train: 3 [ 100/1251 (  8%)]  Loss: 6.91 (6.92)  LR: 1.0e-05", 100, 3, 1251, {"loss": 6.91, "lr": 1e-5}),
+    (
+        "steps: 10 loss: 0.3 iter time (s): 1.2 samples/sec: 33.1",
+        10,
+        None,
+        None,
+        {"loss": 0.3, "iter_time_s": 1.2, "samples/sec": 33.1},
+    ),
+    ("1|25|Loss: 2.3: 100%|#####| 25/25 [00:10<00:00,  2.40it/s]", 25, None, 25, {"loss": 2.3, "it_per_s": 2.4}),
+    ("rank:3 step:4 loss:0.31", 4, None, None, {"loss": 0.31}),
+    ("45/100 [====>.....] - ETA: 3s - loss: 0.21", 45, None, 100, {"eta": 3, "loss": 0.21}),
 ]
 
 
@@ -184,6 +196,36 @@ def test_settings_versions_and_world_size():
         ("dtype", "torch.float32"),
         ("world_size", "8"),
         ("world_size", "4"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line", ["seed: 42", "Using seed 42", "Global seed set to 42", "config seed=42 lr=0.1", "step=1 seed=42 loss=2.0"]
+)
+def test_seeds_are_settings_however_they_are_said(line):
+    assert ("seed", "42") in parse(line).of("env", "name", "value")
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("loss is nan at step 33", "loss"),
+        ("Step 33: NaN detected in gradients", "grad_norm"),
+        ("Step 33: loss is NaN", "loss"),
+    ],
+)
+def test_somebody_found_that_a_figure_is_no_number(line, name):
+    (found,) = parse(line).of("metrics", "name", "step", "value")
+    assert found[:2] == (name, 33)
+    assert math.isnan(found[2])
+
+
+def test_timers_belong_to_the_step_before():
+    rows = parse("step=10, loss=2.0\ntime (ms) | fwd: 12.30 | bwd_allreduce: 33.2 | step: 3.20")
+    assert rows.of("metrics", "step", "name", "value")[1:] == [
+        (10, "fwd_ms", 12.3),
+        (10, "bwd_allreduce_ms", 33.2),
+        (10, "step_ms", 3.2),
     ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from replay.grammar.executor import ReExecutor
 
-COUNTERS = ("step", "global_step", "iteration", "iter", "update", "num_updates", "it", "batch", "batch_idx")
+COUNTERS = ("step", "global_step", "iteration", "iter", "steps", "update", "num_updates", "it", "batch", "batch_idx")
 """Names that count steps, best first: beside "step=3", "batch=8" is a size."""
 EPOCHS = ("epoch",)
 WORLD = frozenset(
@@ -232,7 +232,7 @@ def spelled(name: str) -> str:
     """Return the name in one word: blanks become "_", a unit in brackets a suffix, capitals small unless all are."""
     name = name.replace("(ms)", "_ms").replace("(s)", "_s").strip().replace(" _", "_")
     name = "_".join(name.split())
-    return name if name.isupper() and len(name) > 1 else name[:1].lower() + name[1:] if "." in name else name.lower()
+    return name if name.isupper() and "_" in name else name[:1].lower() + name[1:] if "." in name else name.lower()
 
 
 def seconds(count: str, unit: str) -> float:
@@ -278,8 +278,12 @@ def read(executor: ReExecutor, text: str) -> Reading:
     label, end, took, first = "", 0, None, len(text)
     epoch: float | None = None
     for start, stop, fields in executor.scan("pairs", text):
+        if "|" in text[end:start] or ";" in text[end:start]:
+            label = ""
         if "label" in fields:
-            label = "" if fields["label"].lower() in _SILENT_LABELS else spelled(fields["label"])
+            words = fields["label"].lower()
+            label = "" if words in _SILENT_LABELS or words in _CONFIG_WORDS else spelled(words)
+            end = stop
             continue
         first = min(first, start)
         if "took" in fields:
@@ -289,6 +293,8 @@ def read(executor: ReExecutor, text: str) -> Reading:
             epoch = float(fields["epoch"])
             fields["key"] = "step"
         figure = _figure(fields, label if text[start : start + 1] not in "'\"" else "")
+        if figure.shape == "rated" and any(f.name == figure.name for f in found):
+            continue
         if figure.shape == "spaced" and _is_prose(figure, text[end:start], bool(found)):
             continue
         found.append(figure)
@@ -342,7 +348,11 @@ def _sort(found: list[Figure], lead: str, epoch: float | None, took: float | Non
 
 
 def _counts(figure: Figure, found: list[Figure]) -> bool:
-    """A counter is a whole number; "batch" and "it" count only where they come first or say "of how many"."""
+    """A counter is whole; names that may mean a size as well count only where nothing but an epoch stands before."""
     if figure.number is None or not figure.number.is_integer():
         return False
-    return figure.name not in ("batch", "it", "update") or figure.total is not None or found[0] is figure
+    if figure.name == "steps":
+        return found[0] is figure and figure.shape != "assigned"
+    if figure.name not in ("batch", "it", "update") or figure.total is not None:
+        return True
+    return all(f.name in EPOCHS for f in found[: found.index(figure)])

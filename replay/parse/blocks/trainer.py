@@ -34,7 +34,12 @@ _BAR_KINDS = frozenset({"save", "load", "eval", "data", "preprocess", "download"
 _PHASES = {"train": "train", "training": "train"} | dict.fromkeys(
     ("eval", "evaluation", "val", "valid", "validation", "test"), "eval"
 )
+_NO_FIGURES = frozenset(
+    {"rank", "timestamp", "ts", "asctime", "level", "levelname", "logger", "msg", "message", "host", "hostname"}
+)
 _GROUP_NAMES = ("group", "pg", "comm", "process_group")
+_NAMED = frozenset({"step", "record", "settings", "figure", "mixed"})
+"""Records in which a name with a colon is a figure; elsewhere it is prose."""
 _TEXT_CUT = 400
 
 
@@ -45,6 +50,7 @@ class Trainer:
         self._sink = sink
         self._entered: dict[tuple[str, str], tuple[Segment, dict[str, Value]]] = {}
         self._bar_step: int | None = None
+        self._last_step: int | None = None
         self._seeds: set[str] = set()
 
     def feed(self, segment: Segment) -> None:
@@ -63,10 +69,22 @@ class Trainer:
         if phase in ("begin", "end", "point"):
             self._activity(segment, kind.replace("_", "-"), phase, reading)
         self._world(segment, record)
-        if record == "version":
-            self._package(segment, segment.fields["package"], segment.fields["version"])
-        if record != "mixed" or segment.header == "app":
-            self._figures(segment, record, reading)
+        match record:
+            case "version":
+                self._package(segment, segment.fields["package"], segment.fields["version"])
+            case "seed":
+                self._setting(segment, "seed", segment.fields["seed"])
+                return
+            case "not_finite":
+                self._not_finite(segment, reading)
+                return
+            case "timers":
+                figures = [replace(f, name=f"{f.name}_ms") for f in reading.figures]
+                self._metrics(segment, figures, self._last_step, reading.epoch)
+                return
+            case "mixed" if segment.header != "app":
+                return
+        self._figures(segment, record, reading)
 
     def close(self) -> None:
         """Operations that were entered and never left are rows too."""
@@ -75,7 +93,7 @@ class Trainer:
         self._entered.clear()
 
     def _figures(self, segment: Segment, record: str, reading: Reading) -> None:
-        figures = [f for f in reading.figures if f.name != "rank"]
+        figures = [f for f in reading.figures if f.name not in _NO_FIGURES]
         step = reading.step if reading.step is not None or record != "record" else self._bar_step
         is_step = reading.step is not None or (record == "record" and reading.epoch is not None)
         if is_step and not reading.is_config and any(f.number is not None or f.is_identity for f in figures):
@@ -83,7 +101,7 @@ class Trainer:
             self._metrics(segment, figures, step, reading.epoch)
             return
         for figure in figures:
-            if figure.shape in ("spaced", "rated") or (figure.shape == "named" and record in ("world", "version")):
+            if figure.shape in ("spaced", "rated") or (figure.shape == "named" and record not in _NAMED):
                 continue  # of prose, or said by the record itself
             if reading.lists_identities:
                 name = figure.name if figure.is_identity else f"checksum.{figure.name}"
@@ -98,7 +116,15 @@ class Trainer:
     def _step(
         self, segment: Segment, step: int | None, epoch: float | None, total: int | None, phase: str | None
     ) -> None:
+        self._last_step = step
         self._sink.row("step_lines", segment, step=step, epoch=epoch, total=total, phase=phase)
+
+    def _not_finite(self, segment: Segment, reading: Reading) -> None:
+        """A figure that somebody found to be no number any more; of a gradient or a weight, its norm."""
+        name, text = segment.fields["nan_of"].lower(), segment.fields["nan"]
+        name = spelled(name) if "loss" in name else "grad_norm" if name.startswith("grad") else f"{spelled(name)}_norm"
+        value = float("inf") if text.lower().startswith("inf") else float("nan")
+        self._metric(segment, Figure(name, text, value, "spaced"), reading.step, reading.epoch)
 
     def _metrics(self, segment: Segment, figures: Iterable[Figure], step: int | None, epoch: float | None) -> None:
         for figure in figures:
@@ -147,20 +173,19 @@ class Trainer:
 
     def _bar(self, segment: Segment) -> None:
         words, count = segment.fields.get("desc", ""), _whole(segment.fields["n"])
-        reading = read(_EXECUTOR, segment.fields.get("postfix", ""))
-        kind = _bar_kind(words, segment.fields.get("rate_unit", "").strip(), reading.figures)
+        before, behind = read(_EXECUTOR, words), read(_EXECUTOR, segment.fields.get("postfix", ""))
+        figures = [f for f in (*before.figures, *behind.figures) if f.shape not in ("spaced", "counted")]
+        kind = _bar_kind(words, segment.fields.get("rate_unit", "").strip(), figures)
         if kind is not None:
             text = segment.text[:_TEXT_CUT]
             self._sink.row(
                 "activities", segment, kind=kind, phase="progress", what=words or None, step=count, text=text
             )
             return
-        epoch = read(_EXECUTOR, words).epoch
+        epoch = before.epoch
         self._bar_step = count
         self._step(segment, count, epoch, _whole(segment.fields["total"]), _PHASES.get(words.partition(" ")[0].lower()))
-        self._metrics(
-            segment, (*_rate(segment.fields), *(f for f in reading.figures if f.shape != "spaced")), count, epoch
-        )
+        self._metrics(segment, (*_rate(segment.fields), *figures), count, epoch)
 
     def _collective(self, segment: Segment, is_end: bool, reading: Reading) -> None:
         op = segment.fields["op"].lower().replace("_", "").replace("-", "").replace(" ", "")
@@ -189,7 +214,7 @@ def _rate(fields: dict[str, str]) -> tuple[Figure, ...]:
     return (Figure(spelled(unit).replace("/", "_per_"), fields["rate"] + unit, float(fields["rate"]), "rated"),)
 
 
-def _bar_kind(words: str, unit: str, figures: tuple[Figure, ...]) -> str | None:
+def _bar_kind(words: str, unit: str, figures: list[Figure]) -> str | None:
     """The activity that a progress bar shows, None where it shows training steps."""
     doing = _EXECUTOR.one("trainer", words) if words else None
     kind = doing.record.rpartition("_")[0] if doing else ""
