@@ -5,6 +5,7 @@ how a name is spelled so that "lm loss", "Loss" and "elapsed time (ms)" can be a
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from replay.grammar.executor import ReExecutor
 
@@ -177,7 +178,7 @@ class Figure:
     @property
     def parts(self) -> frozenset[str]:
         """The words of the name."""
-        return frozenset(self.name.lower().replace(".", "_").replace("/", "_").replace("(", "_").split("_"))
+        return _words(self.name)
 
     @property
     def is_measured(self) -> bool:
@@ -213,6 +214,11 @@ class Reading:
         return not _IDENTITIES.isdisjoint(self.lead.lower().replace(":", " ").split())
 
 
+@lru_cache(maxsize=1024)
+def _words(name: str) -> frozenset[str]:
+    return frozenset(name.lower().replace(".", "_").replace("/", "_").replace("(", "_").split("_"))
+
+
 def number(text: str) -> float | None:
     """Return the number that a value begins with and consists of but for a unit, None where it is a text."""
     plain = text.replace(",", "").replace("_", "")
@@ -228,6 +234,7 @@ def number(text: str) -> float | None:
         return None
 
 
+@lru_cache(maxsize=1024)
 def spelled(name: str) -> str:
     """Return the name in one word: blanks become "_", a unit in brackets a suffix, capitals small unless all are."""
     name = name.replace("(ms)", "_ms").replace("(s)", "_s").strip().replace(" _", "_")
