@@ -20,7 +20,7 @@ from replay.parse.model import Segment, Sink
 
 _INNER = ("c10d", "device", "checks", "gloo", "launcher", "nccl_last_error")
 """Families of texts that stand inside other texts."""
-_STEPS = {"step", "bar", "keras_bar", "record"}
+_STEPS = {"step", "bar", "record"}
 _LOUD = {"warning", "error", "critical"}
 
 
@@ -62,7 +62,7 @@ class Failures:
                 self._message.begin(segment, match.record)
         elif match.family == "python":
             self._python(Saying(segment, match, segment.text))
-        elif match.form in _STEPS and match.family == "trainer":
+        elif match.record in _STEPS and match.family == "trainer":
             self._tracebacks.lives(segment)
         elif segment.header == "torch":
             self._tracebacks.note(segment)
