@@ -137,11 +137,12 @@ def test_a_value_that_is_no_number_keeps_its_text():
         "rank 2 failed to connect to rank 3",
         "# nThread 1 nGpus 1 minBytes 8 step: 2(factor) warmup iters: 5 iters: 100",
         "Collected 18 items at step boundaries",
+        "If you already have done the above, then the distributed data parallel module wasn't able to",
     ],
 )
 def test_prose_and_code_are_no_metrics(line):
     rows = parse(line)
-    assert rows.of("step_lines", "step") == rows.of("metrics", "name") == []
+    assert rows.of("step_lines", "step") == rows.of("metrics", "name") == rows.of("activities", "kind") == []
 
 
 ACTIVITIES = [
