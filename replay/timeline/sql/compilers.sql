@@ -2,7 +2,9 @@
 
 -- Kernels that ranks chose for one operation and shape
 -- @needs autotune
-INSERT INTO divergences
+INSERT INTO divergences (
+    run_id, other_run, name, kind, step, ranks, value, other_value, rel, rel_max, steps_equal, file_id, line_no, other_file,
+    other_line)
 WITH told AS (
     SELECT run_id, rank, op || '(' || shape || ')' AS name, arg_max(choice, (file_id, line_no)) AS value, max({'f': file_id, 'l': line_no}) AS place
     FROM autotune WHERE is_best AND rank IS NOT NULL GROUP BY ALL
