@@ -12,7 +12,7 @@ from replay.expert.finding import Finding, Picked
 from replay.expert.query import Picture, Query
 from replay.expert.rule import IMPACTS, Impact, Rule
 from replay.expert.taxonomy import Taxonomy
-from replay.expert.template import Template, value_text
+from replay.expert.template import Slot, Template, value_text
 
 _CLAUSE = re.compile(r"\s*(?P<name>[a-z][a-z0-9_-]*)\s*(?P<sign>>=|<=|==|!=|>|<)\s*(?P<version>[0-9]+(?:\.[0-9]+)*)\s*")
 _NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)*")
@@ -54,7 +54,7 @@ def conclude(query: Query, row: Row, setting: Setting, facts: Sequence[Finding])
     t_lo, t_hi = _time(row, pictures)
     cost = None if row["_cost"] is None else float(row["_cost"])
     slots = iter([row[name] for name in row if name.startswith("_x")])
-    summary = _filled(_parsed(rule.say), slots)
+    summary = _sentence(_parsed(rule.say), slots)
     return Finding(
         key=(rule.id, run_id, cause, per),
         layer=known.layer if rule.cause is None or "{" in rule.cause else rule.layer,
@@ -151,6 +151,14 @@ def _picked(picture: Picture, item: Row) -> Picked:
 
 def _filled(template: Template, values: Any) -> str:
     return template.fill([next(values) for _ in template.slots])
+
+
+def _sentence(template: Template, values: Any) -> str:
+    """Fill a sentence; one that begins with ranks_phrase gets a capital: "rank 3" may stand anywhere else."""
+    text = _filled(template, values)
+    first = template.parts[0]
+    is_phrase = isinstance(first, Slot) and first.expression.tokens[0].word == "ranks_phrase"
+    return text[:1].upper() + text[1:] if is_phrase else text
 
 
 def _advice(rule: Rule, values: Any, versions: Versions) -> str:

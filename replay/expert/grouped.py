@@ -13,8 +13,10 @@ SUMS = {"sum": "sum", "avg": "avg", "median": "median", "product": "product"}
 ANY_ORDER = frozenset({"min", "max", "bool_or", "bool_and"})
 """Aggregates that do not mind a row twice."""
 ROW = frozenset({"first", "last"})
-LISTS = frozenset({"list", "ranks_text"})
-AGGREGATES = frozenset({*SUMS, *ANY_ORDER, *ROW, *LISTS, "count"})
+LISTS = frozenset({"list"})
+WORDS = frozenset({"ranks_text", "ranks_phrase"})
+"""Macros of the database that put a list of ranks into words."""
+AGGREGATES = frozenset({*SUMS, *ANY_ORDER, *ROW, *LISTS, *WORDS, "count"})
 
 
 def grouped(
@@ -83,6 +85,8 @@ class _Group:
             raise ExpressionError(f"{kind}() needs a step.column", name.at)
         if kind in LISTS:
             return self._list(argument, plain, references)
+        if kind in WORDS:
+            return f"{kind}({self._list(argument, plain, references)})"
         if kind in ROW:
             ends = "min" if kind == "first" else "max"
             return render(tokens, references, lambda s, c: row_of(s, c, ends) if s is not None else None)

@@ -14,6 +14,11 @@ CREATE MACRO ranks_text(ranks) AS -- ranks in short form: [0,1,2,3,4,5,6,8] give
     )
 );
 
+CREATE MACRO ranks_phrase(ranks) AS -- ranks as a sentence names them: 'rank 3', 'ranks 0-2,5', 'an unknown rank'
+(
+    CASE coalesce(len(list_distinct(ranks)), 0) WHEN 0 THEN 'an unknown rank' WHEN 1 THEN 'rank ' || ranks_text(ranks) ELSE 'ranks ' || ranks_text(ranks) END
+);
+
 CREATE MACRO busbw(op, bytes, nranks, seconds) AS -- bus bandwidth of an operation [GB/s], by the factors of nccl-tests
 (
     CASE WHEN seconds > 0 AND nranks > 0 THEN bytes / 1e9 / seconds * CASE
@@ -93,3 +98,22 @@ LEFT JOIN LATERAL (
 WHERE o.op NOT LIKE '%coalesced%' AND o.op NOT LIKE 'wait%'
 GROUP BY ALL
 ORDER BY g.run_id, g.rank, g.file_id, g.line_no, o.op;
+
+CREATE VIEW lateness AS -- one row per rank and what it did when others waited for it: how often, how long, and what share of the run
+WITH spans AS (
+    SELECT run_id, count(DISTINCT coalesce(epoch, 0) || ' ' || step) AS steps, max(t_hi) - min(t_hi) AS span_s, sum(duration_s) / nullif(count(DISTINCT rank), 0) AS busy_s
+    FROM steps WHERE rank IS NOT NULL GROUP BY run_id
+), late AS (
+    SELECT run_id, late_rank AS rank, late_doing AS doing, count(*) AS stalls, sum(wait_s) AS wait_s, sum(lost_s) AS lost_s, max(wait_s) AS longest_s,
+        list_sort(list_distinct(flatten(list(waiting)))) AS waiting, min(step) AS step, min(t_lo) AS t_lo, min(t_lo) AS t_hi,
+        bool_or(step IS NULL) AS is_by_operations, arg_min({'f': late_file, 'l': late_line}, (coalesce(step, 0), late_file, late_line)) AS first,
+        arg_max({'f': file_id, 'l': line_no}, (wait_s, -line_no)) AS longest
+    FROM stalls GROUP BY ALL
+)
+SELECT
+    l.run_id, l.rank, l.doing, l.stalls, s.steps, l.stalls / nullif(s.steps, 0) AS share_steps,
+    l.stalls / sum(l.stalls) OVER (PARTITION BY l.run_id) AS share_stalls, l.wait_s, l.lost_s, l.longest_s,
+    l.wait_s / nullif(coalesce(nullif(s.span_s, 0), s.busy_s), 0) AS share_time, l.waiting, l.step, l.is_by_operations, l.t_lo, l.t_hi,
+    l.first.f AS file_id, l.first.l AS line_no, l.longest.f AS wait_file, l.longest.l AS wait_line
+FROM late AS l LEFT JOIN spans AS s USING (run_id)
+ORDER BY l.run_id, l.lost_s DESC, l.rank, l.doing;
