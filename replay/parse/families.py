@@ -16,7 +16,19 @@ BY_HEADER: dict[str, tuple[str, ...]] = {
         "nccl_info",
         "nccl_text",
     ),
-    "app": ("nccl_bare", "python", "launcher", "scheduler", "kernel", "device", "gloo", "c10d", "checks", "trainer"),
+    "app": (
+        "nccl_bare",
+        "python",
+        "launcher",
+        "scheduler",
+        "kernel",
+        "device",
+        "gloo",
+        "c10d",
+        "checks",
+        "parameters",
+        "trainer",
+    ),
     "": (
         "python",
         "launcher",
@@ -29,6 +41,7 @@ BY_HEADER: dict[str, tuple[str, ...]] = {
         "versions",
         "nccl_bare",
         "torch_bare",
+        "parameters",
         "trainer",
     ),
 }

@@ -481,6 +481,14 @@ CREATE TABLE step_lines ( -- one row per line that reports a step
     phase VARCHAR -- train, eval, or NULL
 );
 
+CREATE TABLE parameters ( -- parameters of the model that a line described
+    @common,
+    name VARCHAR, -- its name: blocks.0.qkv.weight
+    class VARCHAR, -- class of its tensor: Tensor, Parameter, DTensor, FlatParameter
+    is_sharded BOOLEAN, -- its class is one of sharded tensors
+    text VARCHAR -- what else the line tells: shapes, placements
+);
+
 CREATE TABLE metrics ( -- named figures that a line told
     @common,
     step BIGINT, -- step, NULL outside steps
@@ -598,6 +606,7 @@ CREATE TABLE matched ( -- one row per operation over the ranks of a communicator
     ranks INTEGER[], -- ranks that issued it
     missing INTEGER[], -- members that were heard on this communicator and did not
     odd INTEGER[], -- ranks that differ from the majority
+    agreed INTEGER[], -- ranks that issued it as the majority did
     odd_aspect VARCHAR, -- op, count, dtype, root, redop, peer, sequence, params; NULL where all agree
     majority VARCHAR, -- what the majority did
     minority VARCHAR, -- what the odd ones did
@@ -625,7 +634,7 @@ CREATE TABLE absentees ( -- who did not come where others gave up waiting: one r
     line_no BIGINT, -- its line
     wait_file INTEGER, -- the first line that gave up
     wait_line BIGINT, -- its line
-    doing_file INTEGER, -- the line that tells what it was doing
+    doing_file INTEGER, -- the line that tells what it was doing; where none does, the line of the absent rank
     doing_line BIGINT -- its line
 );
 
@@ -674,6 +683,12 @@ CREATE TABLE rank_stats ( -- one row per rank and per-step metric: how it compar
     last DOUBLE, -- last value
     peers_median DOUBLE, -- median of the other ranks' medians
     share_above DOUBLE, -- share of steps in which this rank is over twice the median of its peers
+    share_slow DOUBLE, -- share of steps in which this rank is over 1.2 times the median of its peers
+    role VARCHAR, -- of times of a step: own, data, wait (holds a collective), total; else memory, clock, or NULL
+    lead_s DOUBLE, -- of times: seconds that its median lies over the peers' median
+    lead_share DOUBLE, -- lead_s as a share of the median step of the run
+    warmup DOUBLE, -- value of the first step, which is left out of the others
+    rising DOUBLE, -- share of steps in which it is over the step before
     slope DOUBLE, -- least-squares slope per step
     file_id INTEGER, -- line of its largest value
     line_no BIGINT -- its line
@@ -691,6 +706,8 @@ CREATE TABLE divergences ( -- where ranks (or runs) that must agree do not: firs
     rel DOUBLE, -- relative difference at that step; of graphs 1 where operators differ, 0 where only shapes or constants do
     rel_max DOUBLE, -- largest relative difference
     steps_equal INTEGER, -- steps before it that agree
+    share_apart DOUBLE, -- share of the steps from this one on that differ; NULL outside steps
+    about VARCHAR, -- what it is a figure or setting of: seed, compile, precision, kernel, random, mode, order, shape, loss, gradient, parameter, hyper, other
     file_id INTEGER, -- a line of the minority
     line_no BIGINT, -- its line
     other_file INTEGER, -- a line of the majority

@@ -7,7 +7,22 @@ from duckdb import DuckDBPyConnection
 
 from replay.timeline.statements import Runner
 
-_FILES = ("steps", "matched", "stalls", "stats", "divergences", "ranks", "observed", "outcome", "compilers", "words", "absent", "events")
+_FILES = (
+    "steps",
+    "matched",
+    "stalls",
+    "stats",
+    "divergences",
+    "about",
+    "exits",
+    "ranks",
+    "observed",
+    "outcome",
+    "compilers",
+    "words",
+    "absent",
+    "events",
+)
 
 
 def derive(con: DuckDBPyConnection) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from replay.parse.blocks.failures import Failures
 from replay.parse.blocks.nccl import NcclLines
+from replay.parse.blocks.parameters import Parameters
 from replay.parse.blocks.torch_compiler import TorchCompiler
 from replay.parse.blocks.trainer import Trainer
 from replay.parse.model import Assembler, Sink
@@ -13,6 +14,7 @@ Factory = Callable[[Sink], Assembler]
 FACTORIES: list[Factory] = [
     Failures,
     NcclLines,
+    Parameters,
     TorchCompiler,
     Trainer,
 ]
