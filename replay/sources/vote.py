@@ -74,7 +74,8 @@ def _ballot(form: Form, texts: list[str]) -> tuple[float, Voted] | None:
         matches = [(m, said) for m, said in matches if width(m) == size]
     share = len(matches) / len(texts)
     evident = [said for m, said in matches if _evident(form, m["text"] or "")]
-    if len(evident) >= max(2, _EVIDENT_SHARE * len(matches)) and share >= _FEW_SHARE:
+    is_evident = len(evident) >= max(2, _EVIDENT_SHARE * len(matches)) or _each_is_evident(form, matches, evident, share)
+    if is_evident and share >= _FEW_SHARE:
         proof = evident
     elif (
         len(matches) >= _MIN_LINES
@@ -106,6 +107,15 @@ def _are_labels(form: Form, matches: list[tuple["re.Match[str]", dict[str, str]]
     if distinct == 1:
         return form.name in _NUMBERED and share >= 0.9
     return _take_turns(labels)
+
+
+def _each_is_evident(
+    form: Form, matches: list[tuple["re.Match[str]", dict[str, str]]], evident: list[dict[str, str]], share: float
+) -> bool:
+    """Several numbers, and a log line is behind each of them: one block of each task, not numbered text."""
+    labels = {tuple(sorted(said.items())) for _, said in matches}
+    shown = {tuple(sorted(said.items())) for said in evident}
+    return form.name in _NUMBERED and len(labels) > 1 and shown == labels and share >= _SHARE[form.name]
 
 
 def _take_turns(labels: list[str]) -> bool:

@@ -25,6 +25,7 @@ class NcclLines:
             "nccl_net": network_rows,
             "nccl_env": variable_row,
             "nccl_topo": Topology().rows,
+            "nccl_info": self._warnings.remark,
             "nccl_warn": self._warnings.rows,
             "nccl_other": self._warnings.rows,
         }

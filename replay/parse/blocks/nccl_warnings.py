@@ -5,6 +5,7 @@ A process whose peer died can print the same lines a million times a minute. Of 
 become rows; all are counted as lines.
 """
 
+from replay.parse.failure_kinds import cuda_error
 from replay.parse.model import Segment, Sink
 from replay.parse.numbers import integer
 
@@ -49,6 +50,11 @@ class Warnings:
         elif segment.record == "memory" or "out_of_memory" in fields:
             _memory(sink, segment)
 
+    def remark(self, sink: Sink, segment: Segment) -> None:
+        """Take a line of the family nccl_info: that there is multicast, which an error behind it may be of."""
+        if segment.record == "nvls" and not self._is_repeated(segment.text):
+            _warning(sink, segment, "info", "nvls")
+
     def other(self, sink: Sink, segment: Segment) -> None:
         """Take a warning of no family."""
         if segment.record == "nccl_text" and _level(segment) == "warn":
@@ -78,7 +84,7 @@ def _warning(sink: Sink, segment: Segment, level: str, family: str) -> None:
         src_file=fields.get("src_file") or file or None,
         src_line=integer(fields.get("src_line") or line or None),
         func=fields.get("func") or segment.head.get("nccl_func"),
-        code=integer(fields.get("code")),
+        code=_code(family, fields),
         vendor_err=integer(fields.get("vendor_err")),
         peer=_peer(fields),
         peer_rank=integer(fields.get("peer_rank")),
@@ -86,6 +92,12 @@ def _warning(sink: Sink, segment: Segment, level: str, family: str) -> None:
         device=fields.get("device"),
         detail=_detail(fields),
     )
+
+
+def _code(family: str, fields: dict[str, str]) -> int | None:
+    """The code that the line names; older versions print an error of CUDA as text only."""
+    code = integer(fields.get("code"))
+    return cuda_error(_detail(fields) or "")[0] if code is None and family == "cuda" else code
 
 
 def _level(segment: Segment) -> str:
