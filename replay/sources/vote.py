@@ -74,7 +74,9 @@ def _ballot(form: Form, texts: list[str]) -> tuple[float, Voted] | None:
         matches = [(m, said) for m, said in matches if width(m) == size]
     share = len(matches) / len(texts)
     evident = [said for m, said in matches if _evident(form, m["text"] or "")]
-    is_evident = len(evident) >= max(2, _EVIDENT_SHARE * len(matches)) or _each_is_evident(form, matches, evident, share)
+    is_evident = len(evident) >= max(2, _EVIDENT_SHARE * len(matches)) or _each_is_evident(
+        form, matches, evident, share
+    )
     if is_evident and share >= _FEW_SHARE:
         proof = evident
     elif (
