@@ -230,6 +230,11 @@ def test_timers_belong_to_the_step_before():
     ]
 
 
+def test_torch_tells_that_an_interpreter_ends():
+    rows = parse("I1129 22:51:50.515000 15856 torch/_dynamo/utils.py:925] TorchDynamo compilation metrics:")
+    assert rows.of("activities", "kind", "what") == [("other", "interpreter exit")]
+
+
 def test_digests_outside_steps_are_texts_to_compare():
     rows = parse("init param checksum tok_embeddings=3f1a02c9 layers.0.wq=12345678")
     assert rows.of("metrics", "step", "name", "value", "text") == [

@@ -55,6 +55,9 @@ class Trainer:
 
     def feed(self, segment: Segment) -> None:
         """Take a message; only those that trainer.lark took are looked at. Never claims a line of another block."""
+        if segment.record == "interpreter_exit":
+            columns: dict[str, Value] = {"kind": "other", "phase": "point", "what": "interpreter exit"}
+            self._sink.row("activities", segment, **columns, text=segment.text)
         if segment.match is None or segment.match.family != "trainer":
             return
         record = segment.match.record
