@@ -37,11 +37,18 @@ FROM (
 ) AS p
 WHERE exits.rowid = p.row_no;
 
--- The agent's line and its table tell of one process: the table tells more
--- @needs exits
-DELETE FROM exits WHERE rowid IN (
-    SELECT e.rowid FROM exits AS e JOIN exits AS t
-        ON t.run_id = e.run_id AND t.reporter = e.reporter AND t.of_pid = e.of_pid AND t.code IS NOT DISTINCT FROM e.code
-        AND coalesce(t.of_local_rank = e.of_local_rank, TRUE)
-    WHERE e.is_first IS NULL AND t.is_first IS NOT NULL
-)
+-- The agent's line and its table tell of one process: the table tells more, the line knows its agent. A table has the year, a
+-- line has not: where that parts them, the line's is the one that the rest of the log goes by.
+CREATE OR REPLACE TEMP TABLE _ends_twice AS
+SELECT t.rowid AS keep, e.rowid AS row_no, e.pid, e.host, IF(abs(e.t_lo - t.t_lo) > 86400, e.t_lo, NULL) AS t_lo
+FROM exits AS e JOIN exits AS t
+    ON t.run_id = e.run_id AND t.reporter = e.reporter AND t.of_pid = e.of_pid AND t.code IS NOT DISTINCT FROM e.code
+    AND coalesce(t.of_local_rank = e.of_local_rank, TRUE)
+WHERE e.is_first IS NULL AND t.is_first IS NOT NULL;
+
+-- @needs exits _ends_twice
+UPDATE exits SET pid = coalesce(x.pid, exits.pid), host = coalesce(exits.host, x.host), t_lo = coalesce(x.t_lo, exits.t_lo), t_hi = coalesce(x.t_lo, exits.t_hi)
+FROM _ends_twice AS x WHERE exits.rowid = x.keep;
+
+-- @needs exits _ends_twice
+DELETE FROM exits WHERE rowid IN (SELECT row_no FROM _ends_twice)
