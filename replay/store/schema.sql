@@ -605,7 +605,7 @@ CREATE TABLE matched ( -- one row per operation over the ranks of a communicator
     op VARCHAR, -- operation of the majority
     ranks INTEGER[], -- ranks that issued it
     missing INTEGER[], -- members that were heard on this communicator and did not
-    odd INTEGER[], -- ranks that differ from the majority
+    odd INTEGER[], -- ranks that differ from the majority; of a send and its receive the one that does not fit or is missing
     agreed INTEGER[], -- ranks that issued it as the majority did
     odd_aspect VARCHAR, -- op, count, dtype, root, redop, peer, sequence, params; NULL where all agree
     majority VARCHAR, -- what the majority did
@@ -700,7 +700,7 @@ CREATE TABLE divergences ( -- where ranks (or runs) that must agree do not: firs
     name VARCHAR, -- metric, setting or graph
     kind VARCHAR, -- metric, setting, graph, kernel, package, order
     step BIGINT, -- first step that differs, NULL outside steps
-    ranks INTEGER[], -- the minority; [] where there is no majority
+    ranks INTEGER[], -- the minority; of two equal sides that without the lowest rank; [] where there are more
     value VARCHAR, -- value of the minority (of run_id)
     other_value VARCHAR, -- value of the majority (of other_run)
     rel DOUBLE, -- relative difference at that step; of graphs 1 where operators differ, 0 where only shapes or constants do

@@ -8,7 +8,7 @@ CREATE OR REPLACE TEMP TABLE _gave_up (run_id INTEGER, grp VARCHAR, is_world BOO
 -- @needs timeouts
 INSERT INTO _gave_up
 SELECT run_id, coalesce(group_name, '0'), bool_and(coalesce(group_name, '0') IN ('0', 'default_pg', '0(default_pg)') AND coalesce(group_rank = rank, TRUE)) OVER (PARTITION BY run_id, group_name),
-    rank, logged_seq, op, t_lo, t_lo - coalesce(ran_ms, timeout_ms) / 1000, last_enqueued, file_id, line_no
+    rank, logged_seq, op, t_lo, IF(t_lo = t_hi, t_lo - coalesce(ran_ms, timeout_ms) / 1000, NULL), last_enqueued, file_id, line_no
 FROM timeouts
 WHERE rank IS NOT NULL AND kind IN ('watchdog', 'gloo', 'monitored-barrier', 'nccl-init')
 QUALIFY row_number() OVER (PARTITION BY run_id, coalesce(group_name, '0'), rank ORDER BY logged_seq NULLS LAST, file_id, line_no) = 1;
@@ -154,14 +154,14 @@ FROM compiles AS c
 JOIN _absent AS a ON a.run_id = c.run_id AND a.rank = c.rank
 JOIN _fronts AS f ON f.run_id = a.run_id AND f.grp = a.grp
 LEFT JOIN last_words AS w ON w.run_id = c.run_id AND w.rank = c.rank
-WHERE NOT coalesce(c.is_framework, FALSE) AND (w.kind = 'compile' OR (c.t_lo < f.t AND coalesce(c.end_hi, c.t_lo + c.duration_s) >= coalesce(f.since, f.t)))
+WHERE NOT coalesce(c.is_framework, FALSE) AND (w.kind = 'compile' OR (c.t_lo < f.t AND coalesce(c.end_hi, c.t_lo + c.duration_s) >= f.since))
 GROUP BY c.run_id, c.rank;
 
 -- @needs _absent cache_events
 INSERT INTO _doing
 SELECT c.run_id, c.rank, 'compiling', min(c.t_lo), min({'f': c.file_id, 'l': c.line_no}).f, min({'f': c.file_id, 'l': c.line_no}).l
 FROM cache_events AS c JOIN _absent AS a ON a.run_id = c.run_id AND a.rank = c.rank JOIN _fronts AS f ON f.run_id = a.run_id AND f.grp = a.grp
-WHERE c.event IN ('miss', 'bypass', 'save') AND c.t_hi BETWEEN coalesce(f.since, f.t - 60) - 60 AND f.t GROUP BY c.run_id, c.rank;
+WHERE c.event IN ('miss', 'bypass', 'save') AND c.t_hi BETWEEN f.since - 60 AND f.t GROUP BY c.run_id, c.rank;
 
 -- @needs _absent autotune
 INSERT INTO _doing
@@ -204,7 +204,7 @@ GROUP BY e.run_id, a.rank;
 INSERT INTO absentees (
     run_id, rank, waiting, group_name, op, seq, how, doing, t, since, file_id, line_no, wait_file, wait_line, doing_file, doing_line)
 SELECT a.run_id, a.rank, list_filter(f.waiting, lambda x: x <> a.rank), nullif(f.grp, '0'), f.op, f.seq, a.how, IF(a.how IN ('exhausted', 'longer'), a.how, coalesce(d.doing, 'unknown')), f.t, f.since,
-    coalesce(a.file_id, w.file_id, f.place.f), coalesce(a.line_no, w.line_no, f.place.l), f.place.f, f.place.l, d.file_id, d.line_no
+    coalesce(a.file_id, w.file_id, f.place.f), coalesce(a.line_no, w.line_no, f.place.l), f.place.f, f.place.l, coalesce(d.file_id, a.file_id, w.file_id, f.place.f), coalesce(d.line_no, a.line_no, w.line_no, f.place.l)
 FROM (FROM _absent QUALIFY row_number() OVER (PARTITION BY run_id, grp, rank ORDER BY sure, file_id, line_no) = 1) AS a
 JOIN _fronts AS f ON f.run_id = a.run_id AND f.grp = a.grp
 LEFT JOIN (
@@ -231,7 +231,7 @@ WITH steps AS (
     SELECT a.run_id, a.rank, a.comm_id AS first_comm, a.pos AS first_pos, b.comm_id AS second_comm, b.pos AS second_pos, a.op AS first_op, b.op AS second_op,
         a.is_late, {'f': a.file_id, 'l': a.line_no} AS place
     FROM _places AS a JOIN _places AS b ON b.run_id = a.run_id AND b.rank = a.rank AND b.place = a.place + 1 AND b.comm_id <> a.comm_id
-), both AS (
+), twofold AS (
     SELECT x.run_id, x.first_comm, x.first_pos, x.second_comm, x.second_pos, any_value(x.first_op) AS first_op, any_value(x.second_op) AS second_op,
         bool_or(x.is_late OR y.is_late) AS is_late, list(DISTINCT x.rank ORDER BY x.rank) AS xs, list(DISTINCT y.rank ORDER BY y.rank) AS ys, min(x.place) AS x_place, min(y.place) AS y_place
     FROM steps AS x JOIN steps AS y ON y.run_id = x.run_id AND y.first_comm = x.second_comm AND y.first_pos = x.second_pos
@@ -239,7 +239,7 @@ WITH steps AS (
     GROUP BY ALL
 ), oriented AS (
     -- xs used first_comm first and are the majority
-    SELECT * FROM both WHERE len(xs) > len(ys) OR (len(xs) = len(ys) AND xs[1] < ys[1])
+    SELECT * FROM twofold WHERE len(xs) > len(ys) OR (len(xs) = len(ys) AND xs[1] < ys[1])
 ), often AS (
     SELECT run_id, count(*) AS times FROM oriented GROUP BY run_id
 )

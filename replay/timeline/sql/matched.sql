@@ -95,7 +95,7 @@ QUALIFY row_number() OVER (PARTITION BY o.run_id, o.comm_id, o.source, o.rank, s
 
 -- @needs collectives
 INSERT INTO matched (
-    run_id, comm_id, source, nth, op, ranks, missing, odd, odd_aspect, majority, minority, is_last, skipped, first_enter, last_enter, last_rank, file_id, line_no)
+    run_id, comm_id, source, nth, op, ranks, missing, odd, agreed, odd_aspect, majority, minority, is_last, skipped, first_enter, last_enter, last_rank, file_id, line_no)
 WITH reference AS (
     SELECT run_id, comm_id, source, spot, sig, op, n
     FROM (
@@ -128,7 +128,7 @@ WITH reference AS (
     FROM _aligned AS a JOIN reference AS r USING (run_id, comm_id, source, spot)
     GROUP BY ALL
 )
-SELECT w.run_id, w.comm_id, w.source, w.spot, w.op, w.ranks, coalesce(m.ranks, []), coalesce(w.odd, []),
+SELECT w.run_id, w.comm_id, w.source, w.spot, w.op, w.ranks, coalesce(m.ranks, []), coalesce(w.odd, []), list_filter(w.ranks, lambda x: NOT list_contains(coalesce(w.odd, []), x)),
     CASE WHEN w.odd IS NULL THEN NULL
         WHEN split_part(w.majority, '|', 1) <> split_part(w.minority, '|', 1) THEN 'op'
         WHEN split_part(w.majority, '|', 3) <> split_part(w.minority, '|', 3) THEN 'dtype'
@@ -149,7 +149,7 @@ ORDER BY w.run_id, w.comm_id, w.source, w.spot;
 -- ever did between two of them.
 -- @needs collectives
 INSERT INTO matched (
-    run_id, comm_id, source, nth, op, ranks, missing, odd, odd_aspect, majority, minority, is_last, skipped, first_enter, last_enter, last_rank, file_id, line_no)
+    run_id, comm_id, source, nth, op, ranks, missing, odd, agreed, odd_aspect, majority, minority, is_last, skipped, first_enter, last_enter, last_rank, file_id, line_no)
 WITH placed AS (
     SELECT *, row_number() OVER (PARTITION BY run_id, comm_id, source, rank ORDER BY file_id, line_no) AS place,
         count(*) OVER (PARTITION BY run_id, comm_id, source, rank) AS places
@@ -167,7 +167,7 @@ WITH placed AS (
     FROM ends
 ), ahead AS (
     SELECT run_id, comm_id, source, rank, op, peer FROM spaced
-    GROUP BY ALL HAVING count(space) > 1 AND any_value(places) - max(place) > max(space)
+    GROUP BY ALL HAVING count(space) > 1 AND any_value(places) - max(place) >= max(space)
 ), pairs AS (
     SELECT coalesce(s.run_id, r.run_id) AS run_id, coalesce(s.comm_id, r.comm_id) AS comm_id, coalesce(s.source, r.source) AS source,
         coalesce(s.comm_rank, r.peer) AS sender, coalesce(r.comm_rank, s.peer) AS receiver, coalesce(s.k, r.k) AS k,
@@ -186,10 +186,12 @@ SELECT p.run_id, p.comm_id, p.source, p.k, IF(p.send_rank IS NULL, 'recv', 'send
     list_filter([p.send_rank, p.recv_rank], lambda x: x IS NOT NULL),
     CASE WHEN p.recv_rank IS NULL THEN [b.rank] WHEN p.send_rank IS NULL THEN [a.rank] ELSE [] END,
     -- of two that differ the one that does what was not usual between them
-    CASE WHEN NOT coalesce(p.sent <> p.received OR p.send_dtype <> p.recv_dtype, FALSE) THEN []
+    CASE WHEN p.recv_rank IS NULL THEN [b.rank] WHEN p.send_rank IS NULL THEN [a.rank]
+        WHEN NOT coalesce(p.sent <> p.received OR p.send_dtype <> p.recv_dtype, FALSE) THEN []
         WHEN p.sent = u.count AND p.send_dtype IS NOT DISTINCT FROM u.dtype THEN [p.recv_rank]
         WHEN p.received = u.count AND p.recv_dtype IS NOT DISTINCT FROM u.dtype THEN [p.send_rank]
-        ELSE list_sort([p.send_rank, p.recv_rank]) END,
+        ELSE list_sort([p.send_rank, p.recv_rank]) END AS odd,
+    list_filter([p.send_rank, p.recv_rank], lambda x: x IS NOT NULL AND NOT list_contains(odd, x)),
     CASE WHEN p.sent <> p.received THEN 'count' WHEN p.send_dtype <> p.recv_dtype THEN 'dtype'
         WHEN p.send_rank IS NULL OR p.recv_rank IS NULL THEN 'peer' END,
     IF(p.send_rank IS NULL, 'no send', 'send|' || coalesce(p.sent, -1) || '|' || coalesce(p.send_dtype, '')) || '|' || p.sender || '->' || p.receiver,
@@ -208,7 +210,7 @@ ORDER BY p.run_id, p.comm_id, p.source, p.sender, p.receiver, p.k;
 -- the reference. A report that names the culprits itself is taken at its word.
 -- @needs mismatches
 INSERT INTO matched (
-    run_id, comm_id, source, nth, op, ranks, missing, odd, odd_aspect, majority, minority, is_last, skipped, first_enter, last_enter, last_rank, file_id, line_no)
+    run_id, comm_id, source, nth, op, ranks, missing, odd, agreed, odd_aspect, majority, minority, is_last, skipped, first_enter, last_enter, last_rank, file_id, line_no)
 WITH voices AS (
     SELECT DISTINCT ON (run_id, rank, logged_seq, aspect) *
     FROM (
@@ -237,7 +239,7 @@ WITH voices AS (
         any_value(mine), min({'f': file_id, 'l': line_no}), TRUE
     FROM mismatches WHERE other_rank IS NULL AND rank IS NOT NULL GROUP BY run_id, logged_seq, aspect
 )
-SELECT run_id, NULL, 'check', logged_seq, op, ranks, [], odd, IF(aspect = 'shape', 'count', aspect), majority, minority, TRUE, [], NULL, NULL, NULL, place.f, place.l
+SELECT run_id, NULL, 'check', logged_seq, op, ranks, [], odd, list_filter(ranks, lambda x: NOT list_contains(odd, x)), IF(aspect = 'shape', 'count', aspect), majority, minority, TRUE, [], NULL, NULL, NULL, place.f, place.l
 FROM odd
 QUALIFY row_number() OVER (PARTITION BY run_id, logged_seq ORDER BY is_report DESC,
     list_position(['sequence', 'op', 'dtype', 'shape', 'root', 'params', 'version', 'device'], aspect) NULLS LAST, place) = 1
