@@ -51,6 +51,13 @@ STEPS = [
     ("iter 0 | loss 4.0085 | 36939 ms", 0, None, None, {"loss": 4.0085, "time_ms": 36939}),
     ("iter 10: loss 3.1, time 120.1ms, mfu 3%", 10, None, None, {"loss": 3.1, "time_ms": 120.1, "mfu": 3}),
     ("Epoch: [0]  [  10/1000]  eta: 0:01:00  loss: 6.9 (7.0)  data: 0.1", 10, 0, 1000, {"loss": 6.9, "data": 0.1}),
+    (
+        "Epoch: [0][  3/20]\tTime  0.360 ( 0.361)\tData  0.350 ( 0.350)\tLoss 1.25e+00",
+        3,
+        0,
+        20,
+        {"time": 0.36, "data": 0.35, "loss": 1.25},
+    ),
     ("Epoch(train)  [1][ 50/100]  lr: 1.0e-04  loss: 2.3", 50, 1, 100, {"lr": 1e-4, "loss": 2.3}),
     ("epoch 3 | step 100 | loss 2.3", 100, 3, None, {"loss": 2.3}),
     ("Epoch 3/10, Step 5/100, Loss: 0.3", 5, 3, 100, {"loss": 0.3}),

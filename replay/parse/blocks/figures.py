@@ -313,7 +313,7 @@ def _is_prose(figure: Figure, gap: str, goes_on: bool) -> bool:
     name = figure.name.lower()
     if name in _NO_NAMES and name != "rank":
         return True
-    return name not in (*COUNTERS, *EPOCHS) and (not goes_on or any(c.isalnum() for c in gap))
+    return name not in (*COUNTERS, *EPOCHS) and (not goes_on or any(c.isalpha() for c in gap))
 
 
 def _figure(fields: dict[str, str], label: str) -> Figure:
