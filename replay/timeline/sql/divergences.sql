@@ -19,7 +19,8 @@ FROM words;
 
 -- ---- ranks of one run
 
--- Figures that are the same on all ranks when all is well: what is told of the model, texts, and whatever agreed at first
+-- Figures that are the same on all ranks when all is well: what is told of the model, texts, shapes, and whatever agreed at
+-- first. Without a majority the lowest rank is the reference, unless there are more than two sides.
 -- @needs metrics
 INSERT INTO divergences (
     run_id, other_run, name, kind, step, ranks, value, other_value, rel, rel_max, steps_equal, file_id, line_no,
@@ -27,7 +28,7 @@ INSERT INTO divergences (
 WITH told AS (
     SELECT m.run_id, m.name, m.epoch, m.step, m.rank, m.value, m.text, m.file_id, m.line_no, n.is_replica
     FROM metrics AS m JOIN _names AS n USING (name)
-    WHERE m.rank IS NOT NULL AND NOT n.is_time AND NOT n.is_data
+    WHERE m.rank IS NOT NULL AND NOT n.is_time AND (NOT n.is_data OR m.text LIKE '(%,%' OR m.text LIKE 'torch.Size%')
     QUALIFY row_number() OVER (PARTITION BY m.run_id, m.name, m.epoch, m.step, m.rank ORDER BY m.file_id DESC, m.line_no DESC) = 1
 ), spread AS (
     SELECT run_id, name, epoch, step, count(*) AS n, any_value(is_replica) AS is_replica, bool_or(value IS NULL) AS is_text,
@@ -52,13 +53,13 @@ WITH told AS (
         AND t.step IS NOT DISTINCT FROM c.at_step.step
     GROUP BY ALL
 ), sides AS (
-    SELECT run_id, name, max(n) AS most, sum(n) AS total, arg_min(text, (-n, low)) AS majority, arg_min(place, (-n, low)) AS place
+    SELECT run_id, name, max(n) AS most, sum(n) AS total, count(*) AS sides, arg_min(text, (-n, low)) AS majority, arg_min(place, (-n, low)) AS place
     FROM groups GROUP BY ALL
 ), odd AS (
     SELECT g.run_id, g.name, list_sort(flatten(list(g.ranks))) AS ranks, arg_min(g.text, (-g.n, g.low)) AS text, arg_min(g.place, (-g.n, g.low)) AS place
     FROM groups AS g JOIN sides AS s USING (run_id, name) WHERE g.text <> s.majority GROUP BY ALL
 )
-SELECT c.run_id, NULL, c.name, 'metric', c.at_step.step, IF(s.most * 2 > s.total, o.ranks, []), o.text, s.majority, c.rel, c.rel_max, c.steps::INTEGER,
+SELECT c.run_id, NULL, c.name, 'metric', c.at_step.step, IF(s.most * 2 > s.total OR s.sides = 2, o.ranks, []), o.text, s.majority, c.rel, c.rel_max, c.steps::INTEGER,
     o.place.f, o.place.l, s.place.f, s.place.l
 FROM chosen AS c JOIN sides AS s USING (run_id, name) JOIN odd AS o USING (run_id, name)
 ORDER BY c.run_id, c.place, c.name;
@@ -83,13 +84,13 @@ WITH groups AS (
     WHERE rank IS NOT NULL AND NOT regexp_matches(lower(name), '(^|[_.])(local_)?rank$|^(pid|host|hostname|device|gpu|port|cuda_visible_devices|ip|node|stage)$')
     GROUP BY ALL
 ), sides AS (
-    SELECT run_id, name, kind, max(n) AS most, sum(n) AS total, arg_min(value, (-n, low)) AS majority, arg_min(place, (-n, low)) AS place
+    SELECT run_id, name, kind, max(n) AS most, sum(n) AS total, count(*) AS sides, arg_min(value, (-n, low)) AS majority, arg_min(place, (-n, low)) AS place
     FROM groups GROUP BY ALL HAVING count(*) > 1
 ), odd AS (
     SELECT g.run_id, g.name, g.kind, list_sort(flatten(list(g.ranks))) AS ranks, arg_min(g.value, (-g.n, g.low)) AS value, arg_min(g.place, (-g.n, g.low)) AS place
     FROM groups AS g JOIN sides AS s USING (run_id, name, kind) WHERE g.value <> s.majority GROUP BY ALL
 )
-SELECT s.run_id, NULL, s.name, s.kind, NULL, IF(s.most * 2 > s.total, o.ranks, []), o.value, s.majority, NULL, NULL, NULL,
+SELECT s.run_id, NULL, s.name, s.kind, NULL, IF(s.most * 2 > s.total OR s.sides = 2, o.ranks, []), o.value, s.majority, NULL, NULL, NULL,
     o.place.f, o.place.l, s.place.f, s.place.l
 FROM sides AS s JOIN odd AS o USING (run_id, name, kind)
 ORDER BY s.run_id, s.kind, s.name;
@@ -137,7 +138,7 @@ WITH calls AS (
     SELECT run_id, name, value, any_value(ops) AS ops, count(*) AS n, list(rank ORDER BY rank) AS ranks, min(rank) AS low, arg_min(place, rank) AS place
     FROM told GROUP BY run_id, name, value
 ), sides AS (
-    SELECT run_id, name, max(n) AS most, sum(n) AS total, arg_min(value, (-n, low)) AS majority, arg_min(ops, (-n, low)) AS ops,
+    SELECT run_id, name, max(n) AS most, sum(n) AS total, count(*) AS sides, arg_min(value, (-n, low)) AS majority, arg_min(ops, (-n, low)) AS ops,
         arg_min(place, (-n, low)) AS place
     FROM groups GROUP BY ALL HAVING count(*) > 1
 ), odd AS (
@@ -145,7 +146,7 @@ WITH calls AS (
         arg_min(g.ops, (-g.n, g.low)) AS ops, arg_min(g.place, (-g.n, g.low)) AS place
     FROM groups AS g JOIN sides AS s USING (run_id, name) WHERE g.value <> s.majority GROUP BY ALL
 )
-SELECT s.run_id, NULL, s.name, 'graph', NULL, IF(s.most * 2 > s.total, o.ranks, []), o.value, s.majority,
+SELECT s.run_id, NULL, s.name, 'graph', NULL, IF(s.most * 2 > s.total OR s.sides = 2, o.ranks, []), o.value, s.majority,
     IF(s.ops IS DISTINCT FROM o.ops, 1, 0), NULL, NULL,
     o.place.f, o.place.l, s.place.f, s.place.l
 FROM sides AS s JOIN odd AS o USING (run_id, name)
