@@ -160,7 +160,7 @@ def test_diagnose_in_three_formats(replay: Out, slow: str) -> None:
     code, out, err = replay("diagnose", slow)
     assert (code, err) == (0, "")
     assert out.startswith("F1  Rank 2 recompiled forward")
-    assert f"replay repro {slow} F1" in out
+    assert f"replay why {slow} F1" in out
     assert json.loads(replay("diagnose", slow, "--format", "json")[1])["verdict"] == "cause"
     assert replay("diagnose", slow, "-f", "markdown")[1].startswith("# Rank 2 recompiled")
 

@@ -139,8 +139,8 @@ def _fields(finding: Finding, style: Style, logs: str, checked: Mapping[str, str
             wrapped += _wrap(paragraph, style.width, first=first, rest=" " * 14)
         wrapped[0] = "    " + style.paint(f"{name:<10}", color) + wrapped[0][14:]
         lines += wrapped
-    if finding.repro:  # a command is not wrapped: it is there to be pasted
-        lines.append("    " + style.paint(f"{'show':<10}", "bold") + f"replay repro {visible(logs)} {finding.id}")
+    # a command is not wrapped: it is there to be pasted
+    lines.append("    " + style.paint(f"{'proof':<10}", "bold") + f"replay why {visible(logs)} {finding.id}")
     return lines
 
 
@@ -167,7 +167,7 @@ def _cost(finding: Finding) -> str:
 def _not_known(report: Report, style: Style) -> list[str]:
     outcomes = [r.outcome for r in report.runs]
     outcome = next((o for o in ("failed", "hung", "stopped", "running", "unknown") if o in outcomes), "completed")
-    if not report.coverage.parsed:
+    if report.is_foreign:
         sentence = "Not known: nothing in these files was written by PyTorch, NCCL or a launcher."
     else:
         sentence = _UNKNOWN.get(outcome, _UNKNOWN["unknown"])
