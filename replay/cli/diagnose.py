@@ -60,6 +60,8 @@ def diagnose(
     else:
         style = text.Style(screen.width(width), screen.colored(color, sys.stdout))
         screen.write(text.render(report, style, source.name))
+    if report.is_foreign:
+        raise InputError(f"{source.name}: nothing in there was written by PyTorch, NCCL or a launcher")
     if exit_code and report.verdict != "healthy":
         raise typer.Exit(3 if report.verdict == "insufficient" else 1)
 

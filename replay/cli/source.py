@@ -30,10 +30,15 @@ _RankFrom = Annotated[
     str | None,
     typer.Option("--rank-from", metavar="REGEX", help="Pattern whose first group is the global rank in a file's path."),
 ]
-_WorldSize = Annotated[int | None, typer.Option("--world-size", metavar="N", min=1, help="Number of ranks of the run.")]
+_WorldSize = Annotated[
+    int | None,
+    typer.Option("--world-size", metavar="N", min=1, max=1_000_000, help="Number of ranks of the run."),
+]
 _Year = Annotated[
     int | None,
-    typer.Option("--year", metavar="YEAR", help="Year of stamps that have none (default: that of the file)."),
+    typer.Option(
+        "--year", metavar="YEAR", min=1970, max=9999, help="Year of stamps that have none (default: that of the file)."
+    ),
 ]
 _Tz = Annotated[
     str | None, typer.Option("--tz", metavar="ZONE", help="Time zone of stamps that have none, as Europe/Berlin.")

@@ -30,6 +30,7 @@ def build(con: DuckDBPyConnection) -> Report:
         collect_now=outlook.collect_now(con, findings, runs),
         ruled_out=() if verdict == "healthy" else outlook.ruled_out(con),
         last_words=_last_words(con),
+        is_foreign=_is_foreign(con),
     )
 
 
@@ -81,6 +82,15 @@ def _coverage(con: DuckDBPyConnection) -> Coverage:
     """).fetchone()
     assert row is not None, "an aggregate without groups has one row"
     return Coverage(*(int(n) for n in row))
+
+
+def _is_foreign(con: DuckDBPyConnection) -> bool:
+    """Whether all that was read are lines of text that no production knows; other kinds are known by their kind."""
+    row = con.execute("""
+        SELECT coalesce(bool_and(plain = lines AND kind IN ('text', 'source', 'binary', 'empty', 'unreadable')), FALSE)
+        FROM files
+    """).fetchone()
+    return row is not None and bool(row[0])
 
 
 def _findings(con: DuckDBPyConnection) -> tuple[Finding, ...]:

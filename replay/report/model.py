@@ -122,7 +122,10 @@ class LastWords:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The answer. `ruled_out` and `last_words` are for people; the JSON document does not have them."""
+    """The answer. `ruled_out` and `last_words` are for people; the JSON document does not have them.
+
+    `is_foreign`: no line and no record was PyTorch's, NCCL's or a launcher's.
+    """
 
     version: str
     verdict: str
@@ -134,6 +137,7 @@ class Report:
     collect_now: tuple[str, ...]
     ruled_out: tuple[str, ...] = ()
     last_words: tuple[LastWords, ...] = field(default=())
+    is_foreign: bool = False
 
     @property
     def roots(self) -> tuple[Finding, ...]:
