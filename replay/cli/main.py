@@ -11,7 +11,7 @@ from typing import Annotated, cast
 import typer
 
 import replay
-from replay.cli import cache, diagnose, listing, proof, query, rules
+from replay.cli import cache, diagnose, listing, proof, query, rules, screen
 from replay.errors import ReplayError
 
 REPORT_TO = "https://github.com/torchreplay/torchreplay/issues"
@@ -72,6 +72,8 @@ def main(arguments: list[str]) -> int:
     except Exception as error:
         if os.environ.get("REPLAY_DEBUG") == "1":
             traceback.print_exc()
+        if isinstance(error, OSError) and error.strerror:  # the machine's failure: no space, a folder that is gone
+            return _complain(": ".join(str(part) for part in (error.filename, error.strerror) if part), 2)
         what = " ".join(f"{type(error).__name__}: {error}".split())
         return _complain(f"unexpected: {what} (REPLAY_DEBUG=1 shows where; please report it at {REPORT_TO})", 2)
     return code if isinstance(code, int) else 0
@@ -94,6 +96,7 @@ def _complain(message: str, code: int) -> int:
 
 def run() -> None:
     """Entry point of the installed command."""
+    screen.prepare()
     os.environ.setdefault(
         "OPENBLAS_NUM_THREADS", "1"
     )  # numpy only moves columns here: its threads cost half its import

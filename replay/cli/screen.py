@@ -1,5 +1,6 @@
 """Where output goes and how it may look: width, colour, and a reader that closes the pipe early."""
 
+import codecs
 import os
 import shutil
 import sys
@@ -8,7 +9,11 @@ from typing import TextIO
 
 import typer
 
+from replay.errors import InputError
+
 NARROWEST, WIDEST = 60, 160
+MOST_COLUMNS = 1000
+"""What --width may ask for: text is padded to it."""
 
 
 class Color(StrEnum):
@@ -17,6 +22,25 @@ class Color(StrEnum):
     AUTO = "auto"
     ALWAYS = "always"
     NEVER = "never"
+
+
+def prepare() -> None:
+    """Make the standard streams usable as they are: a closed one leads nowhere, what an encoding lacks is escaped."""
+    codecs.register_error("escape", _escaped)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+        elif mode == "w":
+            stream.reconfigure(errors="escape")
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    """Return what a character is written as that the encoding lacks: JSON's escape, good in JSON and in text."""
+    import json
+
+    assert isinstance(error, UnicodeEncodeError), "only output is escaped"
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
 
 
 def colored(wanted: Color, stream: TextIO) -> bool:
@@ -31,18 +55,23 @@ def colored(wanted: Color, stream: TextIO) -> bool:
 def width(wanted: int | None) -> int:
     """Return the columns to fill: as wanted, else the terminal's (or COLUMNS) within reason."""
     if wanted is not None:
-        return max(wanted, NARROWEST)
+        return min(max(wanted, NARROWEST), MOST_COLUMNS)
     return min(max(shutil.get_terminal_size((80, 24)).columns, NARROWEST), WIDEST)
 
 
 def write(text: str) -> None:
-    """Write data to stdout. A reader that has seen enough (`| head`) ends the command without a complaint."""
+    """Write data to stdout. A reader that has seen enough (`| head`) ends the command without a complaint.
+
+    Raises InputError where stdout cannot be written, as on a full disk.
+    """
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit from None
+    except OSError as error:
+        raise InputError(f"standard output: cannot be written ({error.strerror})") from error
 
 
 def table(rows: list[list[str]], right: frozenset[int] = frozenset(), widest: int | None = None) -> str:
