@@ -65,8 +65,6 @@ class Result:
 
     def batches(self, rows: int) -> Iterator[list[tuple[Any, ...]]]:
         """Give the rows, so many at a time. Raises UsageError if one cannot be computed."""
-        if not self.columns:
-            return
         try:
             while batch := self.cursor.fetchmany(rows):
                 yield batch
@@ -107,18 +105,28 @@ class Run:
         return Table(result.columns, [row for batch in result.batches(1000) for row in batch])
 
     def ask(self, query: str, parameters: Sequence[Any] = ()) -> Result:
-        """Return the answer to a query as `sql` does, without reading its rows yet."""
+        """Return the answer to a query as `sql` does, without reading its rows yet.
+
+        Raises UsageError if the query is wrong or empty.
+        """
         cursor = self.cursor()
         try:
             cursor.execute(query, list(parameters) or None)
         except duckdb.Error as error:
             raise UsageError(f"SQL: {one_line(error)}") from error
-        return Result(tuple(c[0] for c in cursor.description or ()), cursor)
+        if cursor.description is None:
+            raise UsageError("SQL: the query is empty")
+        return Result(tuple(c[0] for c in cursor.description), cursor)
 
     def export(self, query: str, file: Path) -> None:
-        """Write the answer to a query to a Parquet file. Raises UsageError if the query is wrong."""
+        """Write the answer to a query to a Parquet file.
+
+        Raises UsageError if the query is wrong, InputError if the file cannot be written.
+        """
         try:
             database.export(self.path, query, Path(os.path.abspath(file)))
+        except duckdb.IOException as error:
+            raise InputError(f"{file}: cannot be written ({one_line(error)})") from error
         except duckdb.Error as error:
             raise UsageError(f"SQL: {one_line(error)}") from error
 
@@ -169,6 +177,9 @@ def open_run(
     given = [str(p) for p in paths]
     if not given:
         raise UsageError("no logs were named")
+    for folder in rules:
+        if not folder.is_dir():
+            raise InputError(f"{folder}: no such folder of rules")
     if given == ["@"]:
         return _last_used(hints, db, rules, progress)
     if len(given) == 1 and database.is_database(Path(given[0])):
@@ -238,7 +249,7 @@ def _place(given: list[str], hints: Hints, inventory: Inventory, db: Path | None
 
 
 def _bring_up_to_date(job: _Job, logs: list[str]) -> None:
-    old = _stored(job.place)
+    old = _stored(job)
     if old == job.now:
         return
     if old is not None and old.same_but_rules(job.now):
@@ -256,15 +267,20 @@ def _bring_up_to_date(job: _Job, logs: list[str]) -> None:
         _diagnose(con, job)
 
 
-def _stored(place: Path) -> Fingerprint | None:
-    """What the database at this place was made from; None where there is none that can be used."""
-    if not place.is_file():
+def _stored(job: _Job) -> Fingerprint | None:
+    """What the database at the job's place was made from; None where there is none that can be used.
+
+    Raises InputError for a file that the user named and that would be lost.
+    """
+    if not job.place.is_file():
         return None
     try:
-        con = database.open_database(place)
+        con = database.open_database(job.place)
+    except database.NotOurs as error:
+        if job.kept is None:
+            raise InputError(f"{error}; it is left as it is: name another file with --db") from None
+        return None
     except InputError:
-        if not database.is_database(place):
-            raise  # a file that is none of ours is not overwritten
         return None
     with con:
         made_at = float(database.meta(con).get("made_at", "0"))

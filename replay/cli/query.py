@@ -87,8 +87,6 @@ def _written(run: "Run", query: str, output: TableFormat, *, on_terminal: bool) 
 
 
 def _table(result: "Result", *, on_terminal: bool) -> str:
-    if not result.columns:
-        return ""
     rows = [row for batch in result.batches(_BATCH) for row in batch]
     numbers = frozenset(
         n for n in range(len(result.columns))
@@ -105,8 +103,7 @@ def _csv(result: "Result", *, on_terminal: bool) -> Iterator[str]:
         lines.writerows([_csv_cell(value, on_terminal=on_terminal) for value in row] for row in rows)
         return buffer.getvalue()
 
-    if result.columns:
-        yield text([result.columns])
+    yield text([result.columns])
     yield from map(text, result.batches(_BATCH))
 
 

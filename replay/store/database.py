@@ -35,12 +35,22 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
+class NotOurs(InputError):
+    """A file that is no run database, or a damaged one: whoever named it may want to keep it."""
+
+
 def cache_dir() -> Path:
-    """Return the folder of the databases; it may not exist yet."""
-    if named := os.environ.get("REPLAY_CACHE_DIR"):
-        return Path(named).expanduser().absolute()
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base).absolute() if base else Path.home() / ".cache") / "replay"
+    """Return the folder of the databases; it may not exist yet.
+
+    Raises InputError for a user without a home folder who names none.
+    """
+    try:
+        if named := os.environ.get("REPLAY_CACHE_DIR"):
+            return Path(named).expanduser().absolute()
+        base = os.environ.get("XDG_CACHE_HOME")
+        return (Path(base).absolute() if base else Path.home() / ".cache") / "replay"
+    except RuntimeError as error:
+        raise InputError(f"no folder for the databases: {error}; name one in REPLAY_CACHE_DIR") from None
 
 
 @contextmanager
@@ -85,14 +95,14 @@ def rebuilding(path: Path) -> Iterator[DuckDBPyConnection]:
 def open_database(path: Path) -> DuckDBPyConnection:
     """Open a finished database to read: no other file can be reached, and no setting changed.
 
-    Raises InputError if the file is none of ours, is damaged, or was made with another schema.
+    Raises NotOurs if the file is none of ours or is damaged, InputError if it was made with another schema.
     """
     con = _readable(path)
     try:
-        version = meta(con).get("schema", "none")
-    except duckdb.Error as error:
+        version = meta(con)["schema"]
+    except (duckdb.Error, KeyError) as error:
         con.close()
-        raise InputError(f"{path}: a DuckDB database, but not one that replay made") from error
+        raise NotOurs(f"{path}: a DuckDB database, but not one that replay made") from error
     if version != str(schema.SCHEMA_VERSION):
         con.close()
         raise InputError(
@@ -163,7 +173,7 @@ def remember(path: Path, logs: list[str], hints: str) -> None:
         with os.fdopen(handle, "w") as file:
             json.dump(note, file)
         os.replace(name, folder / "last.json")
-    except OSError:
+    except (OSError, InputError):
         return
 
 
@@ -200,13 +210,13 @@ def _readable(path: Path) -> DuckDBPyConnection:
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such database") from error
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+        raise NotOurs(f"{path}: cannot be read ({error.strerror})") from error
     except duckdb.ConnectionException:
         con = _attached(path)
         _lock(con)
         return con
     except duckdb.Error as error:
-        raise InputError(f"{path}: not a run database ({_first_line(error)})") from error
+        raise NotOurs(f"{path}: not a run database ({_first_line(error)})") from error
 
 
 def _attached(path: Path) -> DuckDBPyConnection:
