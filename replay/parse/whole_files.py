@@ -6,8 +6,8 @@ from replay.parse.model import Counts, LineSink, Segment
 from replay.sources.encoding import Chunks, EncodingMissing
 from replay.sources.model import Identity, Line, SourceFile
 
-MAX_BYTES = 256 << 20
-"""A file that expands to more is not read as one value."""
+MAX_BYTES = 64 << 20
+"""A file that expands to more is not read as one value: its values take up to twenty times its bytes."""
 
 
 class Unreadable(Exception):

@@ -51,8 +51,8 @@ def discover(named: Sequence[str], hints: Hints) -> Inventory:
     for file_id, (shown, path) in enumerate(everything, start=1):
         look = _look(file_id, shown, path, problems, brief=len(everything) > MANY_FILES)
         looks.append(look)
-    if len(looks) == 1 and looks[0].file.kind == "source":
-        looks[0].file.kind = "text"  # whoever names one file says that it is a log
+    if len(looks) == 1 and looks[0].file.kind == "source" and _is_meant(named[0], looks[0].file):
+        looks[0].file.kind = "text"
     if not any(x.file.kind in LOGS for x in looks):
         raise InputError(_nothing(named, looks, problems))
     root = found.root if found.files else None
@@ -60,6 +60,11 @@ def discover(named: Sequence[str], hints: Hints) -> Inventory:
     files = [x.file for x in looks]
     mark_copies(files, {x.file.file_id: x.lines for x in looks}, hints)
     return Inventory(root, files, problems)
+
+
+def _is_meant(named: str, file: SourceFile) -> bool:
+    """Whether the only file must be a log: its own name was given, or its name does not say that it is code."""
+    return not os.path.isdir(os.path.expanduser(named)) or not sniff.is_named_as_code(file.path)
 
 
 def _look(file_id: int, shown: str, path: Path, problems: list[Problem], brief: bool) -> _Look:

@@ -5,6 +5,7 @@ import importlib.util
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -13,8 +14,11 @@ CHUNK = 1 << 18
 
 _MAGIC = ((b"\x1f\x8b", "gz"), (b"\x28\xb5\x2f\xfd", "zst"), (b"BZh", "bz2"), (b"\xfd7zXZ\x00", "xz"))
 _IN = 1 << 16
-_BOMB_BYTES = 4 << 30
+_BOMB_BYTES = 256 << 20
 _BOMB_RATIO = 200
+"""Logs shrink to a tenth or a fiftieth; a line that is repeated for ever, to less than a two-hundredth."""
+_XZ_MEMORY = 256 << 20
+"""What the best setting of xz needs is a quarter of it; an archive may ask for gigabytes."""
 _ZST_FRAME = 0xFD2FB528
 _ZST_SKIPPABLE = 0x184D2A50
 
@@ -58,7 +62,7 @@ class _Gzip:
 _FACTORIES: dict[str, Callable[[], _Decompressor]] = {
     "gz": _Gzip,
     "bz2": bz2.BZ2Decompressor,
-    "xz": lzma.LZMADecompressor,
+    "xz": partial(lzma.LZMADecompressor, memlimit=_XZ_MEMORY),
 }
 
 

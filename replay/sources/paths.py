@@ -64,12 +64,20 @@ def _named(text: str) -> Iterator[Path | None]:
     if text == STDIN:
         yield None
         return
-    path = Path(text).expanduser()
-    if path.exists() or path.is_symlink():
-        if not path.exists():
-            raise InputError(f"{text}: the link leads nowhere")
-        yield path
-        return
+    if not text:
+        raise InputError("an empty name was given for the logs; . is the folder that you are in")
+    try:
+        path = Path(text).expanduser()
+        if os.path.lexists(path):
+            if not path.exists():
+                raise InputError(f"{text}: the link leads nowhere")
+            yield path
+            return
+        path.stat()
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, RuntimeError) as error:  # a name too long, with NUL in it, ~ of nobody
+        raise InputError(f"{text}: {_why(error)}") from None
     matches = sorted(glob.glob(str(path), recursive=True)) if glob.has_magic(str(path)) else []
     if not matches:
         what = "no file matches this pattern" if glob.has_magic(str(path)) else "no such file or folder"

@@ -97,6 +97,11 @@ def json_kind(content: bytes, size: int) -> str | None:
     return None if content.strip().count(b"\n") == 0 and (value.keys() & {"log", "message", "msg"}) else "source"
 
 
+def is_named_as_code(path: str) -> bool:
+    """True if the name says that the file holds code or settings."""
+    return PurePosixPath(path).suffix.lower() in _SETTINGS
+
+
 def text_kind(lines: list[str], path: PurePosixPath, in_debug_tree: bool) -> str:
     """Kind of a text file by a sample of its peeled lines: trace, compile-debug, source, text."""
     counts = dict.fromkeys(("log", "trace", "debug", "source"), 0)
@@ -111,7 +116,7 @@ def text_kind(lines: list[str], path: PurePosixPath, in_debug_tree: bool) -> str
     ours = counts["log"] + counts["trace"]
     if (in_debug_tree or counts["debug"]) and ours * 10 <= edge and (in_debug_tree or counts["debug"] * 20 >= edge):
         return "compile-debug"
-    named = path.suffix.lower() in _SETTINGS
+    named = is_named_as_code(path.name)
     if ours == 0 and (named or (counts["source"] >= 2 and counts["source"] * 20 >= edge)):
         return "source"
     return "text"
