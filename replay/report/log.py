@@ -11,6 +11,7 @@ from replay.errors import UsageError
 from replay.store.database import cursor
 
 CLASSES = ("parsed", "continuation", "plain", "malformed")
+MOST_RANKS = 1_000_000
 AROUND_LINES = 5
 """Lines of the same file that --around shows before and after each line of evidence."""
 AROUND_SECONDS = 1.0
@@ -46,13 +47,16 @@ class LogLine:
 
 
 def parse_ranks(text: str) -> frozenset[int]:
-    """Return the ranks that `0-6,8` names. Raises UsageError for another form."""
+    """Return the ranks that `0-6,8` names. Raises UsageError for another form and for ranks that no run has."""
     ranks: set[int] = set()
     for part in text.replace(" ", "").split(","):
         first, dash, last = part.partition("-")
-        if not first.isdecimal() or (dash and not last.isdecimal()):
+        if not first.isdecimal() or (dash and not last.isdecimal()) or len(part) > 20:
             raise UsageError(f"ranks are written like 0-6,8, not {text!r}")
-        ranks.update(range(int(first), int(last or first) + 1))
+        span = range(int(first), int(last or first) + 1)
+        if not span or span.stop > MOST_RANKS:
+            raise UsageError(f"{part!r} names no ranks; they are written like 0-6,8, the lower one first")
+        ranks.update(span)
     return frozenset(ranks)
 
 
