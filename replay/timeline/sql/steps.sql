@@ -8,8 +8,15 @@ INSERT INTO _roles
 WITH words AS (
     SELECT name, string_split(replace(replace(replace(lower(name), '.', '_'), '/', '_'), '-', '_'), '_') AS w
     FROM (SELECT DISTINCT name FROM metrics WHERE value IS NOT NULL)
+), phases AS (
+    -- "Time 0.360 Data 0.350": a part without unit beside the time of its step, and never longer than it, is in its unit
+    SELECT part.name FROM metrics AS part JOIN metrics AS whole USING (file_id, line_no)
+    WHERE whole.name IN ('time', 'batch_time')
+        AND part.name IN ('data', 'load', 'loading', 'forward', 'fwd', 'backward', 'bwd', 'compute', 'comm', 'sync')
+    GROUP BY ALL HAVING bool_and(part.value <= whole.value)
 ), timed AS (
     SELECT name, w, CASE
+            WHEN name IN (FROM phases) THEN 1.0
             WHEN list_has_any(w, ['ms', 'millis', 'milliseconds']) THEN 0.001
             WHEN list_has_any(w, ['us', 'microseconds']) THEN 0.000001
             WHEN list_has_any(w, ['s', 'sec', 'secs', 'seconds', 'time', 'dt', 'duration', 'elapsed']) THEN 1.0 END AS scale
@@ -46,7 +53,10 @@ WITH figures AS (
     GROUP BY ALL
 ), told AS (
     SELECT s.run_id, s.rank, s.epoch, s.step, s.file_id, s.line_no, IF(s.t_lo = s.t_hi, s.t_hi, NULL) AS t,
-        f.own, f.data, f.wait, f.total
+        f.own, f.data,
+        -- What is left of a step of which only the parts without a collective were told holds the collectives
+        coalesce(f.wait, IF(coalesce(f.own, f.data) IS NULL, NULL, greatest(f.total - coalesce(f.own, 0) - coalesce(f.data, 0), 0))) AS wait,
+        f.total
     FROM step_lines AS s LEFT JOIN figures AS f USING (file_id, line_no)
     WHERE s.step IS NOT NULL AND s.phase IS DISTINCT FROM 'eval'
     QUALIFY row_number() OVER (
