@@ -157,6 +157,8 @@ class Run:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+        if isinstance(error, duckdb.Error) and "Corrupt database" in str(error):
+            raise InputError(f"{self.path}: is damaged; remove it and read the logs again") from error
 
 
 def open_run(

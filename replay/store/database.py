@@ -50,7 +50,8 @@ def cache_dir() -> Path:
         base = os.environ.get("XDG_CACHE_HOME")
         return (Path(base).absolute() if base else Path.home() / ".cache") / "replay"
     except RuntimeError as error:
-        raise InputError(f"no folder for the databases: {error}; name one in REPLAY_CACHE_DIR") from None
+        why = str(error).rstrip(".")
+        raise InputError(f"no folder for the databases: {why}; name one in REPLAY_CACHE_DIR") from None
 
 
 @contextmanager
