@@ -16,6 +16,7 @@ from replay.expert.engine import diagnose
 from replay.expert.load import load_rules, read_book
 from replay.expert.rule import Conclude, Rule, Step
 from replay.expert.why import why, why_not
+from replay.store import schema
 
 BOOK = load_rules()
 
@@ -72,8 +73,7 @@ def test_why_not(change: str, failed: str | None, says: str) -> None:
 
 def test_why_not_asks_a_database_that_is_only_read(tmp_path: Path) -> None:
     with duckdb.connect(tmp_path / "run.duckdb") as con:
-        for name, sql in stalled().execute("SELECT table_name, sql FROM duckdb_tables()").fetchall():
-            con.execute(sql), name
+        schema.create(con)
         con.execute("INSERT INTO runs (run_id) VALUES (1)")
     with duckdb.connect(tmp_path / "run.duckdb", read_only=True) as con:
         answer = why_not(con, BOOK.by_id["recompile-barrier-stall"], BOOK)
