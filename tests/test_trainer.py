@@ -59,6 +59,8 @@ STEPS = [
         {"time": 0.36, "data": 0.35, "loss": 1.25},
     ),
     ("Epoch(train)  [1][ 50/100]  lr: 1.0e-04  loss: 2.3", 50, 1, 100, {"lr": 1e-4, "loss": 2.3}),
+    ("train/step: 8, train/loss: 0.42", 8, None, None, {"train/loss": 0.42}),
+    ('{"trainer/global_step": 8, "train/loss": 0.42}', 8, None, None, {"train/loss": 0.42}),
     ("epoch 3 | step 100 | loss 2.3", 100, 3, None, {"loss": 2.3}),
     ("Epoch 3/10, Step 5/100, Loss: 0.3", 5, 3, 100, {"loss": 0.3}),
     ("epoch=0 step=3 loss=nan", 3, 0, None, {"loss": math.nan}),

@@ -12,6 +12,8 @@ from replay.grammar.executor import ReExecutor
 COUNTERS = ("step", "global_step", "iteration", "iter", "steps", "update", "num_updates", "it", "batch", "batch_idx")
 """Names that count steps, best first: beside "step=3", "batch=8" is a size."""
 EPOCHS = ("epoch",)
+_TRAINING = ("train", "trainer", "training")
+"""Groups of figures, as in "train/step", that count what a bare "step" counts."""
 WORLD = frozenset(
     {"world", "world_size", "num_processes", "nranks", "num_ranks", "number_of_processes", "number_of_ranks"}
 )
@@ -328,6 +330,9 @@ def _figure(fields: dict[str, str], label: str) -> Figure:
         )
         return Figure(name, fields["rate"] + unit, float(fields["rate"]), "rated")
     name = spelled(fields["key"])
+    group, _, counter = name.rpartition("/")
+    if group in _TRAINING and counter in (*COUNTERS, *EPOCHS):
+        name = counter
     if label and not name.startswith(label) and name not in COUNTERS:
         name = f"{label}.{name}"
     if "count" in fields:
