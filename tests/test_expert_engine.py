@@ -484,3 +484,21 @@ def test_a_witness_among_findings_bounds_certainty_too(tmp_path: Path) -> None:
     stall_row(con, 2, 1.0)
     rows = {f["rule"]: f for f in found(con, make_book(tmp_path, *CHAIN))}
     assert rows["compile-skew-timeout"]["certainty"] == 0.6
+
+
+@pytest.mark.parametrize(
+    ("waiting", "said"),
+    [([3], "Rank 3 waited"), ([2, 0, 1], "Ranks 0-2 waited"), ([], "An unnamed process waited")],
+)
+def test_a_sentence_names_one_rank_several_or_none(tmp_path: Path, waiting: list[int], said: str) -> None:
+    con = db()
+    stall_row(con, 1, 1.0, waiting=waiting)
+    text = rule("[{a: {from: stalls}}]", say="'{ranks_phrase(a.waiting)} waited'")
+    assert [f["summary"] for f in found(con, make_book(tmp_path, text))] == [said]
+
+
+def test_ranks_phrase_is_no_capital_within_a_sentence(tmp_path: Path) -> None:
+    con = db()
+    stall_row(con, 1, 1.0, waiting=[1])
+    text = rule("[{a: {from: stalls}}]", say="'so {ranks_phrase(a.waiting)} waited'")
+    assert [f["summary"] for f in found(con, make_book(tmp_path, text))] == ["so rank 1 waited"]

@@ -157,7 +157,7 @@ def _sentence(template: Template, values: Any) -> str:
     """Fill a sentence; one that begins with ranks_phrase gets a capital: "rank 3" may stand anywhere else."""
     text = _filled(template, values)
     first = template.parts[0]
-    is_phrase = isinstance(first, Slot) and first.expression.tokens[0].word == "ranks_phrase"
+    is_phrase = isinstance(first, Slot) and any(token.word == "ranks_phrase" for token in first.expression.tokens)
     return text[:1].upper() + text[1:] if is_phrase else text
 
 

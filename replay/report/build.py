@@ -6,6 +6,7 @@ from typing import Any
 from duckdb import DuckDBPyConnection
 
 import replay
+from replay.expert import outcome
 from replay.report import outlook
 from replay.report.model import Coverage, Evidence, Finding, LastWords, Link, Report, RunInfo, Where
 
@@ -17,7 +18,7 @@ def build(con: DuckDBPyConnection) -> Report:
     runs = _runs(con)
     findings = _findings(con)
     coverage = _coverage(con)
-    verdict = _verdict(findings, runs)
+    verdict = outcome.verdict(con)
     unseen = outlook.unseen(con)
     return Report(
         version=replay.__version__,
@@ -32,14 +33,6 @@ def build(con: DuckDBPyConnection) -> Report:
         last_words=_last_words(con),
         is_foreign=_is_foreign(con),
     )
-
-
-def _verdict(findings: tuple[Finding, ...], runs: tuple[RunInfo, ...]) -> str:
-    roots = {f.kind for f in findings if f.root}
-    for kind in ("cause", "symptom"):
-        if kind in roots:
-            return kind
-    return "healthy" if runs and all(r.outcome == "completed" for r in runs) else "insufficient"
 
 
 def _rows(con: DuckDBPyConnection, query: str) -> list[dict[str, Any]]:

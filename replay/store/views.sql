@@ -14,9 +14,9 @@ CREATE MACRO ranks_text(ranks) AS -- ranks in short form: [0,1,2,3,4,5,6,8] give
     )
 );
 
-CREATE MACRO ranks_phrase(ranks) AS -- ranks as a sentence names them: 'rank 3', 'ranks 0-2,5', 'an unknown rank'
+CREATE MACRO ranks_phrase(ranks) AS -- ranks as a sentence names them: 'rank 3', 'ranks 0-2,5', 'an unnamed process'
 (
-    CASE coalesce(len(list_distinct(ranks)), 0) WHEN 0 THEN 'an unknown rank' WHEN 1 THEN 'rank ' || ranks_text(ranks) ELSE 'ranks ' || ranks_text(ranks) END
+    CASE coalesce(len(list_distinct(ranks)), 0) WHEN 0 THEN 'an unnamed process' WHEN 1 THEN 'rank ' || ranks_text(ranks) ELSE 'ranks ' || ranks_text(ranks) END
 );
 
 CREATE MACRO busbw(op, bytes, nranks, seconds) AS -- bus bandwidth of an operation [GB/s], by the factors of nccl-tests
