@@ -336,3 +336,41 @@ def test_no_working_table_is_left(logs):
     logs.writer(logs.file())
     logs.identify()
     assert logs.ask("SELECT table_name FROM duckdb_tables() WHERE temporary") == []
+
+
+@pytest.mark.parametrize(("on_log", "kept"), [([0, 1], ["log", "log"]), ([0], ["log", "trace", "trace"])])
+def test_graphs_that_a_log_and_a_trace_print_are_counted_once(logs, on_log, kept):
+    for rank in (0, 1):
+        trace = logs.file(f"trace{rank}.log", kind="trace", rank=rank)
+        logs.event(
+            "graphs",
+            logs.writer(trace, prefix_rank=rank),
+            trace,
+            compile_id="0/0",
+            kind="joint",
+            digest="a",
+            name="trace",
+        )
+        if rank in on_log:
+            log = logs.file(f"rank{rank}.log", rank=rank)
+            logs.event(
+                "graphs",
+                logs.writer(log, prefix_rank=rank),
+                log,
+                compile_id="0/0",
+                kind="joint",
+                digest="b",
+                name="log",
+            )
+    logs.identify()
+    assert logs.ask("SELECT name FROM graphs ORDER BY name") == [(name,) for name in kept]
+
+
+def test_a_folder_of_compile_debug_repeats_the_log(logs):
+    log, debug = logs.file("rank0.log", rank=0), logs.file("debug.log", kind="compile-debug")
+    w, d = logs.writer(log, prefix_rank=0), logs.writer(debug)
+    logs.event("graphs", w, log, compile_id="0/0", kind="joint", name="log")
+    logs.event("graphs", d, debug, kind="joint", name="debug")
+    logs.event("graphs", d, debug, kind="output_code", name="debug only")
+    logs.identify()
+    assert logs.ask("SELECT name FROM graphs ORDER BY name") == [("debug only",), ("log",)]

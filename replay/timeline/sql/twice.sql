@@ -62,13 +62,32 @@ DELETE FROM cache_events WHERE rowid IN (
 -- @needs _traces graphs
 DELETE FROM graphs WHERE rowid IN (
     WITH numbered AS (
-        SELECT rowid AS row_no, run_id, rank, compile_id, kind, digest, file_id IN (FROM _traces) AS is_trace,
-            row_number() OVER (PARTITION BY run_id, rank, compile_id, kind, digest, file_id IN (FROM _traces) ORDER BY file_id, line_no) AS k
+        SELECT rowid AS row_no, run_id, rank, compile_id, kind, file_id IN (FROM _traces) AS is_trace,
+            row_number() OVER (PARTITION BY run_id, rank, compile_id, kind, file_id IN (FROM _traces) ORDER BY file_id, line_no) AS k
         FROM graphs WHERE compile_id IS NOT NULL AND rank IS NOT NULL
+    ), lone AS (
+        -- ranks are compared by their texts, which the two sources print differently: where a rank has the trace alone, all keep it
+        SELECT run_id, kind FROM (SELECT run_id, kind, rank, bool_and(is_trace) AS only_trace FROM numbered GROUP BY ALL) GROUP BY ALL
+        HAVING bool_or(only_trace)
     )
-    SELECT b.row_no FROM numbered AS a JOIN numbered AS b USING (run_id, rank, compile_id, kind, digest, k) WHERE b.is_trace AND NOT a.is_trace
+    SELECT b.row_no FROM numbered AS a JOIN numbered AS b USING (run_id, rank, compile_id, kind, k)
+    WHERE b.is_trace AND NOT a.is_trace AND NOT EXISTS (FROM lone AS l WHERE l.run_id = b.run_id AND l.kind = b.kind)
 );
 
--- @needs _traces graph_ops
-DELETE FROM graph_ops WHERE file_id IN (FROM _traces)
+-- A folder of torch_compile_debug repeats what the log or the trace told, under no rank and no id
+CREATE OR REPLACE TEMP TABLE _debugs AS SELECT file_id FROM files WHERE kind = 'compile-debug';
+
+-- @needs _debugs graphs
+DELETE FROM graphs WHERE file_id IN (FROM _debugs)
+    AND EXISTS (FROM graphs AS g WHERE g.run_id = graphs.run_id AND g.kind = graphs.kind AND g.file_id NOT IN (FROM _debugs));
+
+-- @needs _debugs graph_breaks
+DELETE FROM graph_breaks WHERE file_id IN (FROM _debugs) AND EXISTS (
+    FROM graph_breaks AS g
+    WHERE g.run_id = graph_breaks.run_id AND g.file_id NOT IN (FROM _debugs) AND g.reason = graph_breaks.reason
+        AND g.user_file IS NOT DISTINCT FROM graph_breaks.user_file AND g.user_line IS NOT DISTINCT FROM graph_breaks.user_line
+);
+
+-- @needs graph_ops
+DELETE FROM graph_ops WHERE (file_id IN (FROM _traces) OR file_id IN (FROM _debugs))
     AND NOT EXISTS (FROM graphs AS g WHERE g.file_id = graph_ops.file_id AND g.line_no = graph_ops.graph_line)
