@@ -22,11 +22,11 @@ FROM (
         WHEN list_has_any(w, ['compile', 'compiled', 'compiler', 'inductor', 'dynamo', 'torchcompile'])
             OR (list_has_any(w, ['mode', 'backend', 'engine', 'impl', 'executor', 'variant', 'run'])
                 AND list_has_any(v, ['eager', 'inductor', 'compile', 'compiled', 'aot', 'dynamo'])) THEN 'compile'
-        WHEN list_has_any(w, ['training', 'eval', 'train']) AND list_has_any(v, ['true', 'false', 'train', 'eval', '0', '1'])
+        WHEN list_has_any(w, ['loss', 'ppl', 'perplexity', 'nll', 'acc', 'accuracy', 'logits', 'score', 'diff', 'allclose']) THEN 'loss'
+        WHEN list_has_any(w, ['training', 'eval', 'train']) AND (list_has_any(v, ['true', 'false', 'train', 'eval']) OR (kind = 'setting' AND list_has_any(v, ['0', '1'])))
             OR (list_contains(w, 'mode') AND list_has_any(v, ['train', 'eval'])) THEN 'mode'
         WHEN list_has_any(w, ['attn', 'attention', 'sdpa', 'flash', 'fused', 'cudnn', 'deterministic', 'benchmark', 'algo', 'kernel', 'kernels', 'foreach',
             'liger', 'triton']) THEN 'kernel'
-        WHEN list_has_any(w, ['loss', 'ppl', 'perplexity', 'nll', 'acc', 'accuracy', 'logits', 'score', 'diff', 'allclose']) THEN 'loss'
         WHEN list_has_any(w, ['lr', 'decay', 'momentum', 'beta1', 'beta2', 'eps', 'warmup', 'clip', 'accum', 'steps', 'epochs', 'wd']) THEN 'hyper'
         WHEN list_has_any(w, ['grad', 'grads', 'gradient', 'gradients']) THEN 'gradient'
         WHEN list_has_any(w, ['shape', 'size', 'sizes', 'numel', 'seqlen', 'batch']) OR value LIKE '(%,%' OR value LIKE 'torch.Size%' THEN 'shape'
