@@ -1,10 +1,14 @@
-"""What the README shows is what the tool does: every `$ replay ...` in it is run, and its output compared."""
+"""What the README shows is what the tool does: every `$ replay ...` in it is run, and its output compared.
+
+`python tests/test_readme.py` writes what the tool prints now into the README; read the difference before you commit it.
+"""
 
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -75,3 +79,22 @@ def test_ci_runs_what_the_readme_says() -> None:
 )
 def test_comparing(shown: list[str], printed: list[str], expected: bool) -> None:
     assert agrees(shown, printed) is expected
+
+
+def updated(readme: str, cache: Path) -> str:
+    """Return the README with what each example prints now; one that ends in `...` keeps its number of paragraphs."""
+    for call, shown in examples():
+        printed = "\n".join(run(call, cache))
+        if shown and shown[-1] == "...":
+            paragraphs = "\n".join(shown[:-1]).rstrip().count("\n\n") + 1
+            printed = "\n\n".join(printed.split("\n\n")[:paragraphs]) + "\n\n..."
+        before = "\n".join([call, *shown]) + "\n```"
+        assert readme.count(before) == 1, before
+        readme = readme.replace(before, f"{call}\n{printed}\n```")
+    return readme
+
+
+if __name__ == "__main__":
+    file = ROOT / "README.md"
+    with tempfile.TemporaryDirectory() as folder:
+        file.write_text(updated(file.read_text(), Path(folder)))
