@@ -13,6 +13,8 @@ from replay.parse.clock import Clock
 from replay.parse.model import Segment
 from replay.sources.model import Identity, Line
 
+_MOST_GLUED = 32
+"""Headers inside one line that are looked for: each costs a pass over the line. Behind more, the rest is one message."""
 _GLUED = (" NCCL INFO ", " NCCL WARN ", " NCCL ATTN ", " NCCL CALL ", "]:[", "][", ":[")
 """Literals without which no second header can stand inside a line."""
 
@@ -38,7 +40,7 @@ class Segmenter:
             return
         yield from self._piece(line, text, 0)
 
-    def _piece(self, line: Line, text: str, column: int) -> Iterator[Segment]:
+    def _piece(self, line: Line, text: str, column: int, glued: int = 0) -> Iterator[Segment]:
         match = self._executor.one("headers", text)
         if match is None or self._is_doubled(match):
             found = self._glued(text, 0)
@@ -52,11 +54,11 @@ class Segmenter:
         if column == 0 and "nccl_host" in match.fields:
             self._hosts.add(match.fields["nccl_host"])
         body = match.fields.get("text", "")
-        if body and (found := self._glued(body, 1)):
+        if body and glued < _MOST_GLUED and (found := self._glued(body, 1)):
             cut, _ = self._real_start(body, *found)
             at = len(text) - len(body) + cut
             yield self._headed(line, match, body[:cut], column, torn=True)
-            yield from self._piece(line, text[at:], column + at)
+            yield from self._piece(line, text[at:], column + at, glued + 1)
             return
         yield self._headed(line, match, body, column)
 
