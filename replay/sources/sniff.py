@@ -1,6 +1,7 @@
 """What a file is, by its first bytes and a sample of its lines. Names only break ties."""
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -29,6 +30,8 @@ _SETTINGS = {
     ".md",
     ".ipynb",
 }
+_HOLE = re.compile(rb"\A\0+|\0{64,}")
+"""What a file system leaves of a log that was cut off or whose machine lost power."""
 _TEXT_BYTES = bytes(range(32, 256)) + b"\t\n\r\x1b\f\b\a"
 
 
@@ -58,11 +61,11 @@ def binary_reason(head: bytes) -> str | None:
             return reason
     if head[257:262] == b"ustar":
         return "is a tar archive: unpack it and hand over the folder"
-    sample = head.lstrip(b"\0")[:8192]
+    sample = _HOLE.sub(b"", head)[:8192]
     if not sample:
         return "holds nothing but zero bytes" if head else None
     odd = len(sample.translate(None, _TEXT_BYTES))
-    odd += sample.decode("utf-8", "replace").count("\ufffd")
+    odd += sample.decode("utf-8", "replace").count("\ufffd") - sample.count("\ufffd".encode())
     return "is no text" if odd > 0.3 * len(sample) else None
 
 
