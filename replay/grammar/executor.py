@@ -95,7 +95,7 @@ class ReExecutor:
         return [self.one(family, text) for text in texts]
 
     def scan(self, family: str, text: str) -> list[tuple[int, int, dict[str, str]]]:
-        """Return start, end and fields of everything in a text that the family's only production takes, left to right."""
+        """Return start, end and fields of all that the only production of a family takes in a text, in order."""
         candidates = self._family(family).all
         if len(candidates) != 1:
             raise ValueError(f"{family} has {len(candidates)} productions; only a family of one is scanned")

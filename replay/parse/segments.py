@@ -14,7 +14,7 @@ from replay.parse.model import Segment
 from replay.sources.model import Identity, Line
 
 _MOST_GLUED = 32
-"""Headers inside one line that are looked for: each costs a pass over the line. Behind more, the rest is one message."""
+"""Headers inside one line that are looked for: each costs a pass over the line. After these the rest is one message."""
 _GLUED = (" NCCL INFO ", " NCCL WARN ", " NCCL ATTN ", " NCCL CALL ", "]:[", "][", ":[")
 """Literals without which no second header can stand inside a line."""
 
