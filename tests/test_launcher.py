@@ -209,6 +209,14 @@ EXITS = [
         "SIGKILL",
     ),
     (
+        "(raylet, ip=10.0.0.7) 1 Workers (tasks / actors) killed due to memory pressure (OOM), 0 Workers crashed",
+        "ray",
+        None,
+        None,
+        -9,
+        "SIGKILL",
+    ),
+    (
         "[Mon Jun  3 09:31:11 2024] Memory cgroup out of memory: Killed process 4711 (pt_main_thread) total-vm:1kB",
         "kernel",
         None,
@@ -248,6 +256,25 @@ EXITS = [
 @pytest.mark.parametrize(("text", "expected"), [(text, tuple(expected)) for text, *expected in EXITS])
 def test_ends_of_processes(text, expected):
     assert parse(text).of("exits", "reporter", "of_rank", "of_pid", "code", "signal") == [expected]
+
+
+def test_deepspeed_names_the_local_rank_in_the_command():
+    text = (
+        "[2026-01-02 03:04:05,678] [ERROR] [launch.py:325:sigkill_handler] "
+        "['python', '-u', 't.py', '--local_rank=3', '--lr', '1'] exits with return code = 1"
+    )
+    assert parse(text).of("exits", "of_local_rank", "code") == [(3, 1)]
+
+
+def test_a_notice_of_a_lost_host_names_it_and_a_failed_job_names_none():
+    assert parse("srun: error: Node failure on n2").of("signals", "of_host", "reason") == [("n2", "node-failure")]
+    failed = "slurmstepd: error: *** STEP 9.0 ON n1 FAILED (non-zero exit code or other failure mode) ***"
+    assert parse(failed).of("signals", "of_host") == []
+    cancelled = (
+        "slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2026-11-30T10:00:33 "
+        "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***"
+    )
+    assert parse(cancelled).of("signals", "of_host", "reason") == [(None, "node-failure")]
 
 
 def test_a_range_of_tasks_is_a_row_each():

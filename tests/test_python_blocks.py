@@ -41,6 +41,18 @@ def test_what_the_users_own_code_raised_is_the_users():
     assert rows.one("exceptions")["category"] == "user"
 
 
+def test_the_traceback_of_a_spawned_process_is_that_processs():
+    text = (
+        PLAIN
+        + "torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 2 terminated with the following error:\n"
+    )
+    rows = parse(text + PLAIN + "KeyError: 'label'\n")
+    assert [(row["type"], row.get("rank")) for row in rows.tables["exceptions"]] == [
+        ("ProcessRaisedException", None),
+        ("KeyError", 2),
+    ]
+
+
 def ranked(text: str, rank: int) -> str:
     return "".join(f"[rank{rank}]: {line}\n" for line in text.splitlines())
 

@@ -87,3 +87,9 @@ def test_an_attempt_that_has_no_table_keeps_its_line() -> None:
     first = {"reporter": "torchrun", "of_pid": 101, "code": 1}
     last = {"reporter": "torchrun", "of_pid": 102, "of_rank": 2, "code": 1, "is_first": True}
     assert ends(run(first, last)) == [(1, 1), (2, 2)]
+
+
+def test_a_worker_of_a_data_loader_is_part_of_its_rank() -> None:
+    assert ends(run({"writer_id": 3, "file_id": 3, "reporter": "dataloader", "of_pid": 7, "signal": "SIGKILL"})) == [
+        (2, 1)
+    ]

@@ -440,6 +440,7 @@ CREATE TABLE signals ( -- signals sent, received or announced
     signal VARCHAR, -- SIGTERM, SIGKILL, ...
     direction VARCHAR, -- sent (to a child), received (from outside), announced (time limit, preemption)
     of_pid BIGINT, -- process it was sent to
+    of_host VARCHAR, -- host that a notice is about, where told
     reason VARCHAR, -- time-limit, preemption, cancelled, node-failure, oom-kill, eviction, unknown
     text VARCHAR -- the message
 );

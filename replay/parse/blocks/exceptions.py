@@ -22,6 +22,7 @@ class Raised:
     line_end: int
     complete: bool = True
     is_cause: bool = True
+    child: int | None = None
     extra: list[str] = field(default_factory=list)
     users: Frame | None = None
 
@@ -69,6 +70,8 @@ def write(sink: Sink, found: Raised, **columns: Value) -> None:
         "frames": len(found.frames),
         "line_end": found.line_end,
     }
+    if found.child is not None:
+        row["rank"] = found.child
     sink.row("exceptions", found.segment, **row | columns)
 
 

@@ -71,7 +71,7 @@ class Launchers:
         if handler is not None:
             handler(saying)
         elif record in _RAY:
-            self._exit(saying, "ray", None, **_RAY[record])
+            self._exit(saying, "ray", _RAY[record])
         elif level(saying.segment) in {"warning", "error", "critical"}:
             log(self._sink, saying, "launcher")
 
@@ -208,7 +208,8 @@ class Launchers:
         self._exit(saying, "shell", exit_code(signal), signal=signal)
 
     def _take_deepspeed_code(self, saying: Saying) -> None:
-        self._exit(saying, "deepspeed", integer(saying.fields["code"]))
+        local = integer(saying.fields.get("local_rank"))
+        self._exit(saying, "deepspeed", integer(saying.fields["code"]), of_local_rank=local)
 
     def _take_deepspeed_kill(self, saying: Saying) -> None:
         self._signal(saying, "sent", None, None)
@@ -266,11 +267,8 @@ class Launchers:
         self._sink.row("exits", saying.segment, code=code, reporter=reporter, text=saying.message, **columns)
 
 
-_RAY: dict[str, dict[str, Value]] = {
-    "ray_died": {},
-    "ray_oom": {"signal": "SIGKILL", "code": -9},
-    "ray_node": {},
-}
+_RAY: dict[str, int | None] = {"ray_died": None, "ray_oom": -9, "ray_node": None}
+"""Exit codes of what Ray tells."""
 
 
 def _raised(item: _Item, text: str) -> Raised | None:

@@ -68,7 +68,7 @@ class Schedulers:
         elif record == "pbs_killed":
             self._announce(saying, _why(fields["why"]))
         elif record in _ANNOUNCED:
-            self._announce(saying, _ANNOUNCED[record])
+            self._announce(saying, _ANNOUNCED[record], fields.get("host"))
         elif record == "pod_reason":
             self._reason(saying)
         elif record == "mpi_daemon":
@@ -99,12 +99,13 @@ class Schedulers:
     def _exit(self, saying: Saying, reporter: str, code: int | None, **columns: Value) -> None:
         self._sink.row("exits", saying.segment, code=code, reporter=reporter, text=saying.message, **columns)
 
-    def _announce(self, saying: Saying, reason: str) -> None:
+    def _announce(self, saying: Saying, reason: str, host: str | None = None) -> None:
         self._sink.row(
             "signals",
             saying.segment,
             signal="SIGKILL" if reason == "oom-kill" else "SIGTERM",
             direction="announced",
+            of_host=host,
             reason=reason,
             text=saying.message,
         )

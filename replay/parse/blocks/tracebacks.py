@@ -51,6 +51,7 @@ class Tracebacks:
         self._survives = False
         self._is_text_next = False
         self._is_blank = False
+        self._child: int | None = None
         self._logged_at = -_NEAR
         self._last_step: Segment | None = None
 
@@ -153,6 +154,9 @@ class Tracebacks:
         if raised is None:
             return None
         record = match.record if match else ""
+        if record == "child":
+            self._child = integer(match.fields["rank"]) if match and is_nameless(segment) else None
+            return "continuation"
         if self._is_text_next and text.strip():
             self._is_text_next = False
             return self._add(raised, segment, text.strip(), is_told=True)
@@ -231,7 +235,9 @@ class Tracebacks:
             is_uncaught=not (opened.is_survived or opened.is_logged) if opened else _is_end(segment, qualified),
             line_end=number,
             complete=not is_torn,
+            child=self._child,
         )
+        self._child = None
         if opened:
             opened.waiting -= 1
         if opened and opened.waiting > 0:

@@ -37,6 +37,23 @@ FROM (
 ) AS p
 WHERE exits.rowid = p.row_no;
 
+-- On one host of at most eight ranks, one launcher's local ranks are the ranks
+-- @needs exits
+UPDATE exits SET of_rank = of_local_rank
+WHERE of_rank IS NULL AND of_local_rank IS NOT NULL AND run_id IN (
+    SELECT run_id
+    FROM (
+        SELECT run_id, host, rank, NULL::BIGINT AS launcher FROM writers WHERE rank IS NOT NULL
+        UNION ALL SELECT run_id, of_host, of_rank, pid FROM exits WHERE reporter NOT IN ('shell', 'kernel', 'dataloader')
+    )
+    GROUP BY run_id HAVING max(rank) < 8 AND count(DISTINCT host) <= 1 AND count(DISTINCT launcher) <= 1
+);
+
+-- A worker of a data loader is part of the rank that tells of it
+-- @needs exits
+UPDATE exits SET of_rank = w.rank
+FROM writers AS w WHERE exits.reporter = 'dataloader' AND exits.of_rank IS NULL AND w.writer_id = exits.writer_id;
+
 -- The agent's line and its table tell of one process: the table tells more, the line knows its agent. A table has the year, a
 -- line has not: where that parts them, the line's is the one that the rest of the log goes by.
 CREATE OR REPLACE TEMP TABLE _ends_twice AS
