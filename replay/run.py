@@ -295,17 +295,20 @@ def _stored(job: _Job) -> Fingerprint | None:
 def _read(con: DuckDBPyConnection, job: _Job) -> None:
     """Fill the base tables: rows of unchanged files from the last time where they were kept, the rest by parsing."""
     from replay.grammar.executor import shared
+    from replay.parse.anchor import anchor
     from replay.parse.pipeline import parse_file
     from replay.sources.read import read_batches
     from replay.store.writer import TableSink
 
     unchanged = _unchanged(job)
+    near = anchor(job.inventory.files, job.hints, shared())
     changed = [f for f in job.inventory.files if f.file_id not in unchanged.values()]
     total = sum(f.size for f in changed)
     done = 0
     sink = TableSink(con)
     con.execute("BEGIN")
     for file in changed:
+        file.near = near
         reading = _Reading(file, read_batches(file, job.hints, sink.problem), job.progress, done, total)
         counts = parse_file(file, reading, sink, job.hints, shared())
         sink.file(file, counts, ends_whole=reading.ends_whole)

@@ -1,7 +1,7 @@
 """Stamps to seconds.
 
-No log has a year: it is the hint's, else the file's modification year, else the current year at the time of reading;
-a month later than the file's own is of the year before.
+Many stamps have no year. It is the hint's; else the one that brings the stamp nearest to a stamp with a year that these
+logs hold; else the file's modification year (a month later than the file's own is of the year before).
 """
 
 import calendar
@@ -12,7 +12,8 @@ from functools import lru_cache
 class Clock:
     """Turns the stamps of one file into seconds since 1970, in the log's own local time."""
 
-    def __init__(self, year: int | None, mtime: float | None) -> None:
+    def __init__(self, year: int | None, mtime: float | None, near: float | None = None) -> None:
+        self._near = near if year is None else None
         written = time.gmtime(mtime) if mtime is not None else time.gmtime()
         self._month = written.tm_mon if year is None else 13
         self._year = year if year is not None else written.tm_year
@@ -20,6 +21,10 @@ class Clock:
     def month_day(self, digits: str, clock: str) -> float | None:
         """Seconds of "1129" (also "321", unpadded) and "22:51:29.204000"; None if it is no date."""
         month, day = int(digits[:-2]), int(digits[-2:])
+        if self._near is not None:
+            near, own = self._near, time.gmtime(self._near).tm_year
+            found = (_seconds(year, month, day, clock) for year in (own - 1, own, own + 1))
+            return min((t for t in found if t is not None), key=lambda t: abs(t - near), default=None)
         year = self._year - (1 if month > self._month else 0)
         return _seconds(year, month, day, clock)
 

@@ -22,7 +22,7 @@ class FileParser:
 
     def __init__(self, file: SourceFile, sink: LineSink, hints: Hints, executor: ReExecutor) -> None:
         self._file, self._sink, self._executor = file, sink, executor
-        segmenter = Segmenter(executor, Clock(hints.year, file.mtime))
+        segmenter = Segmenter(executor, Clock(hints.year, file.mtime, file.near))
         self._rejoiner = Rejoiner(lambda line: list(segmenter.split(line)), self._is_known)
         self._assemblers: dict[int, list[Assembler]] = {}
         self._last_headed: int | None = None

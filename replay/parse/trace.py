@@ -48,7 +48,7 @@ class TraceReader:
 
     def __init__(self, file: SourceFile, sink: LineSink, hints: Hints, executor: ReExecutor) -> None:
         self._file, self._sink, self._executor = file, sink, executor
-        self._clock = Clock(hints.year, file.mtime)
+        self._clock = Clock(hints.year, file.mtime, file.near)
         self._rows = TraceRows(sink)
         self._record: Record | None = None
         self._in_record = False

@@ -77,6 +77,8 @@ class SourceFile:
     identity: Identity = field(default_factory=Identity)
     wrapper: str = ""
     mtime: float | None = None
+    near: float | None = None
+    """A stamp with a year in these logs [s since 1970]: stamps without one are of the year that brings them nearest."""
     duplicate_of: int | None = None
     wrapping: Wrapping | None = None
     """How its lines are peeled; None: not looked at yet."""
