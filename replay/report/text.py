@@ -272,7 +272,7 @@ def _run_line(runs: Iterable[RunInfo]) -> str:
 def _coverage(report: Report) -> str:
     c = report.coverage
     return (
-        f"Read {count(c.files, 'file')}: {c.parsed + c.continuation:,} lines ours, {c.plain:,} yours, "
+        f"Read {count(c.files, 'file')}: {c.parsed + c.continuation:,} lines understood, {c.plain:,} others, "
         f"{c.malformed:,} unreadable."
     )
 
