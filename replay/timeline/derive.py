@@ -8,6 +8,7 @@ from duckdb import DuckDBPyConnection
 from replay.timeline.statements import Runner
 
 _FILES = (
+    "survived",
     "steps",
     "matched",
     "stalls",
