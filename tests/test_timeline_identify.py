@@ -374,3 +374,12 @@ def test_a_folder_of_compile_debug_repeats_the_log(logs):
     logs.event("graphs", d, debug, kind="output_code", name="debug only")
     logs.identify()
     assert logs.ask("SELECT name FROM graphs ORDER BY name") == [("debug only",), ("log",)]
+
+
+@pytest.mark.parametrize(("second", "expected"), [(1, 1), (8, None)])
+def test_what_a_pod_writes_is_of_the_one_rank_that_it_names_where_pods_are_ranks(logs, second, expected):
+    f = logs.file()
+    logs.writer(f, prefix_rank=0, label="trainer-0")
+    logs.writer(f, prefix_rank=second, label="trainer-1")
+    silent = logs.writer(f, label="trainer-1", pid=42)
+    assert logs.identify()[silent] == expected

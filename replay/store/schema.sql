@@ -64,7 +64,7 @@ CREATE TABLE writers ( -- who wrote lines: one row per identity seen in a file
     rank_guess INTEGER, -- number in a label or a file's name that may be the rank; used only if nothing better is known
     run_id INTEGER, -- filled by identify
     rank INTEGER, -- global rank, filled by identify
-    how VARCHAR -- how the rank is known: prefix, nccl-init, folder, file, hint, single, none
+    how VARCHAR -- how the rank is known: prefix, nccl-init, folder, file, label, hint, single, none
 );
 
 CREATE TABLE lines ( -- every line that was read, in file order

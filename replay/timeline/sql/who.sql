@@ -5,7 +5,7 @@
 CREATE OR REPLACE TEMP TABLE _who AS
 SELECT w.writer_id, w.file_id, f.run_key AS key, coalesce(f.attempt, 0) AS attempt, coalesce(w.host, f.host) AS host,
     w.pid, w.device, w.prefix_rank, f.rank AS file_rank, coalesce(w.local_rank, f.local_rank) AS local_rank,
-    w.rank_guess, regexp_replace(f.path, '[^/]*$', '') AS folder
+    w.rank_guess, w.label, regexp_replace(f.path, '[^/]*$', '') AS folder
 FROM writers AS w JOIN files AS f USING (file_id);
 
 CREATE OR REPLACE TEMP TABLE _spans AS
@@ -98,6 +98,21 @@ FROM _who AS q JOIN named AS n USING (file_id)
 WHERE q.writer_id NOT IN (SELECT writer_id FROM _said)
     AND (n.has_place OR EXISTS (FROM several AS v WHERE v.key = q.key AND v.attempt = q.attempt))
     AND (q.pid IS NULL OR n.has_place);
+
+-- Labels, such as pods: where each has named just one rank of its own and these are all ranks, what else it writes is of it
+INSERT INTO _said
+WITH named AS (
+    SELECT q.key, q.attempt, q.label, count(DISTINCT s.rank) AS ranks, min(s.rank) AS rank
+    FROM _who AS q LEFT JOIN _said AS s USING (writer_id) WHERE q.label IS NOT NULL GROUP BY ALL
+), whole AS (
+    SELECT key, attempt FROM named LEFT JOIN _told AS t USING (key, attempt)
+    GROUP BY key, attempt, t.world
+    HAVING count(*) > 1 AND bool_and(ranks = 1) AND count(DISTINCT rank) = count(*)
+        AND min(rank) = 0 AND max(rank) = count(*) - 1 AND coalesce(t.world, count(*)) = count(*)
+)
+SELECT q.writer_id, n.rank, 'label', 4
+FROM _who AS q JOIN named AS n USING (key, attempt, label) JOIN whole USING (key, attempt)
+WHERE q.writer_id NOT IN (SELECT writer_id FROM _said);
 
 -- Local ranks: the offset of a host is told by writers that have both, or by the launcher's table; alone it is 0
 INSERT INTO _said
