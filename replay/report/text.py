@@ -212,7 +212,7 @@ def _others(report: Report, style: Style) -> list[str]:
 
 
 def _collect_now(report: Report, style: Style) -> list[str]:
-    if not report.collect_now:
+    if report.is_foreign or not report.collect_now:
         return []
     head = style.paint("Before you kill it, collect:", "yellow")
     return [head, *(f"    {visible(line)}" for line in report.collect_now), ""]
