@@ -192,7 +192,7 @@ def is_database(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             return file.read(12)[8:] == b"DUCK"
-    except OSError:
+    except (OSError, ValueError):  # a name with NUL in it
         return False
 
 
@@ -250,7 +250,7 @@ def _file_of(con: DuckDBPyConnection) -> Path:
 def _scratch(path: Path) -> Path:
     """Make a private folder beside `path`: nobody else may read what is built in it."""
     try:
-        if path.parent == cache_dir():
+        if _is_cache(path.parent):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(dir=path.parent, prefix=SCRATCH))
     except OSError as error:
@@ -258,6 +258,13 @@ def _scratch(path: Path) -> Path:
             f"{path.parent}: cannot be written ({error.strerror}); name a database with --db or a folder in "
             "REPLAY_CACHE_DIR"
         ) from error
+
+
+def _is_cache(folder: Path) -> bool:
+    try:
+        return folder == cache_dir()
+    except InputError:
+        return False
 
 
 def _publish(made: Path, path: Path) -> None:
