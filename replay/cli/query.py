@@ -92,7 +92,7 @@ def _table(result: "Result", *, on_terminal: bool) -> str:
         n for n in range(len(result.columns))
         if rows and all(r[n] is None or (isinstance(r[n], int | float) and not isinstance(r[n], bool)) for r in rows)
     )  # fmt: skip
-    cells = [list(result.columns), *([_cell(value) for value in row] for row in rows)]
+    cells = [list(map(_cell, result.columns)), *([_cell(value) for value in row] for row in rows)]
     return screen.table(cells, numbers, _CELL if on_terminal else None) + f"({len(rows):,} rows)\n"
 
 
