@@ -740,6 +740,32 @@ CREATE TABLE last_words ( -- one row per rank: the last line that tells what it 
     line_no BIGINT -- line
 );
 
+CREATE TABLE clocks ( -- how the clock of a host stands to that of a reference host, where synchronising operations tell it
+    run_id INTEGER, -- runs.run_id
+    host VARCHAR, -- host
+    ref_host VARCHAR, -- host whose clock is taken as right
+    offset_s DOUBLE, -- seconds that this clock is ahead at the first stamp of the run
+    drift_ppm DOUBLE, -- how much faster it runs, NULL where too few operations tell it
+    bound_s DOUBLE, -- the true offset lies within offset_s +- bound_s at every moment of the run
+    points INTEGER -- operations that tell it
+);
+
+CREATE TABLE states ( -- what each rank was doing: spans of one rank follow each other without overlap
+    run_id INTEGER, -- runs.run_id
+    rank INTEGER, -- global rank
+    state VARCHAR, -- starting, tracing, compiling, running, waiting, saving, loading, evaluating, failed, gone, unknown
+    t_lo DOUBLE, -- begin
+    t_hi DOUBLE, -- end; of the last span the end of the run
+    step BIGINT, -- step, NULL where unknown
+    comm_id VARCHAR, -- of waiting: communicator
+    op VARCHAR, -- of waiting: operation
+    nth BIGINT, -- of waiting: matched.nth
+    late INTEGER[], -- of waiting: ranks that had not come
+    summary VARCHAR, -- one line for a person
+    file_id INTEGER, -- the line that tells it
+    line_no BIGINT -- its line
+);
+
 CREATE TABLE events ( -- one stream over all event tables
     seq BIGINT, -- order: by time where stamps tell it, by place within a stream
     run_id INTEGER, -- runs.run_id
