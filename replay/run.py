@@ -20,7 +20,7 @@ import duckdb
 from duckdb import DuckDBPyConnection
 
 from replay.errors import InputError, UsageError
-from replay.sources.model import Hints, Inventory, Line, SourceFile
+from replay.sources.model import Batch, Hints, Inventory, SourceFile
 from replay.store import database, fingerprint, schema
 from replay.store.fingerprint import Fingerprint
 from replay.store.merge import merge
@@ -185,9 +185,11 @@ def open_run(
     if given == ["@"]:
         return _last_used(hints, db, rules, progress)
     if len(given) == 1 and database.is_database(Path(given[0])):
-        if rules:
-            raise UsageError(f"{given[0]}: rules are applied when logs are read; name the logs instead of the database")
-        return _opened(Path(given[0]).resolve(), given)
+        _refuse_for_database(given[0], hints, db, rules)
+        place = Path(given[0]).resolve()
+        run = _opened(place, given)
+        database.remember(place, [], "{}")
+        return run
     hints = hints or Hints()
     from replay.sources.discover import discover
 
@@ -201,6 +203,14 @@ def open_run(
     _bring_up_to_date(_Job(place, kept, inventory, hints, now, rules, progress or (lambda _: None)), logs)
     database.remember(place, logs, json.dumps(asdict(hints)))
     return _opened(place, given)
+
+
+def _refuse_for_database(name: str, hints: Hints | None, db: Path | None, rules: Sequence[Path]) -> None:
+    """What is said about reading logs says nothing about a database: better an error than an option without effect."""
+    if rules:
+        raise UsageError(f"{name}: rules are applied when logs are read; name the logs instead of the database")
+    if (hints is not None and hints != Hints()) or db is not None:
+        raise UsageError(f"{name}: this option is for reading logs; name the logs instead of the database")
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,12 +362,12 @@ class _Reading:
     """The batches of a file on their way to the parser, watched for progress and for the file's end."""
 
     def __init__(
-        self, file: SourceFile, batches: Iterator[list[Line]], progress: ProgressCallback, done: int, total: int
+        self, file: SourceFile, batches: Iterator[Batch], progress: ProgressCallback, done: int, total: int
     ) -> None:
         self._file, self._batches, self._progress, self._done, self._total = file, batches, progress, done, total
         self.ends_whole: bool | None = None
 
-    def __iter__(self) -> Iterator[list[Line]]:
+    def __iter__(self) -> Iterator[Batch]:
         self._progress(Progress("reading", self._done, self._total))
         for batch in self._batches:
             yield batch

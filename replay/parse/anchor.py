@@ -4,14 +4,14 @@ torch's and c10d's stamps have no year, and the modification time of a file that
 nothing. But collectors and trainers print dates, often into another file of the same run.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from replay.errors import InputError
 from replay.grammar.executor import ReExecutor
 from replay.parse.clock import Clock
 from replay.parse.segments import Segmenter
-from replay.sources.model import Hints, SourceFile
+from replay.sources.model import Hints, Line, SourceFile
 from replay.sources.read import read_batches
 
 _FILES = 64
@@ -24,7 +24,7 @@ def anchor(files: Iterable[SourceFile], hints: Hints, executor: ReExecutor) -> f
     for file in islice((f for f in files if f.kind == "text"), _FILES):
         segmenter = Segmenter(executor, Clock(None, None))
         try:
-            head = next(iter(read_batches(file, hints)), [])
+            head: Sequence[Line] = next(iter(read_batches(file, hints)), [])
         except (OSError, InputError):
             continue
         for line in head[:_LINES]:

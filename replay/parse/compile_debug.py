@@ -3,7 +3,7 @@
 A file says nothing of time or of its compile id; its folder says which graph it is of, and the process.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from replay.grammar.executor import shared
 from replay.parse.blocks.graphs import Graph, graph_rows
@@ -16,7 +16,7 @@ _KINDS = {"fx_graph_transformed.py": "post_grad", "output_code.py": "output_code
 _READABLE = "fx_graph_readable.py"
 
 
-def read_compile_debug(file: SourceFile, batches: Iterable[list[Line]], sink: LineSink, hints: Hints) -> Counts:
+def read_compile_debug(file: SourceFile, batches: Iterable[Sequence[Line]], sink: LineSink, hints: Hints) -> Counts:
     """Read a file of kind "compile-debug"; see replay.parse.pipeline.parse_file."""
     folders = file.path.rsplit("/", 2)
     match = shared().one("debug_tree", "/".join(folders[-2:]))
@@ -29,7 +29,7 @@ def read_compile_debug(file: SourceFile, batches: Iterable[list[Line]], sink: Li
 
 
 def _graph(
-    file: SourceFile, batches: Iterable[list[Line]], sink: LineSink, kind: str | None, name: str | None
+    file: SourceFile, batches: Iterable[Sequence[Line]], sink: LineSink, kind: str | None, name: str | None
 ) -> Counts:
     """One graph a file; files that hold none of interest are only counted."""
     counts, text = Counts(), GraphText(is_code=kind == "output_code")
@@ -52,7 +52,7 @@ def _graph(
     return counts
 
 
-def _messages(file: SourceFile, batches: Iterable[list[Line]], sink: LineSink) -> Counts:
+def _messages(file: SourceFile, batches: Iterable[Sequence[Line]], sink: LineSink) -> Counts:
     """torchdynamo/debug.log: messages without headers."""
     counts, compiler = Counts(), TorchCompiler(sink)
     for batch in batches:

@@ -4,7 +4,7 @@ Workers that failed in consequence write one, too.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from replay.grammar.executor import shared
@@ -19,7 +19,7 @@ from replay.sources.stamps import Stamps
 _MAX_LINES = 2000
 
 
-def read_error_file(file: SourceFile, batches: Iterable[list[Line]], sink: LineSink, hints: Hints) -> Counts:
+def read_error_file(file: SourceFile, batches: Iterable[Sequence[Line]], sink: LineSink, hints: Hints) -> Counts:
     """Read an error file into exceptions; its row stands at line 1."""
     try:
         is_ok = _read(file, sink, hints, json.loads(content(file)))

@@ -6,7 +6,7 @@ A timed-out collective of gloo is "scheduled" and retired; `pg_status` counts it
 
 import ast
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import Any
 
@@ -25,7 +25,7 @@ _TEXT_CUT = 400
 _STATES = {"scheduled": "issued", "started": "started", "completed": "completed"}
 
 
-def read_flight_record(file: SourceFile, batches: Iterable[list[Line]], sink: LineSink, hints: Hints) -> Counts:
+def read_flight_record(file: SourceFile, batches: Iterable[Sequence[Line]], sink: LineSink, hints: Hints) -> Counts:
     """Read a dump into flight_records and collectives. Rows have no line; `at` names their entry."""
     is_pickle = False
     try:

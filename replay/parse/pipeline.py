@@ -1,6 +1,6 @@
 """One file through the stages: lines -> segments -> matches -> assemblers -> rows, and every line counted once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from replay.grammar.executor import ReExecutor
 from replay.grammar.model import Match
@@ -113,7 +113,11 @@ class FileParser:
 
 
 def parse_file(
-    file: SourceFile, batches: Iterable[list[Line]], sink: LineSink, hints: Hints, executor: ReExecutor | None = None
+    file: SourceFile,
+    batches: Iterable[Sequence[Line]],
+    sink: LineSink,
+    hints: Hints,
+    executor: ReExecutor | None = None,
 ) -> Counts:
     """Parse one file into the sink and return how its lines were classed.
 

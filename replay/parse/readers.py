@@ -1,6 +1,6 @@
 """Readers of files that are not logs of lines, by kind."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from replay.parse.compile_debug import read_compile_debug
 from replay.parse.error_files import read_error_file
@@ -9,7 +9,7 @@ from replay.parse.model import Counts, LineSink
 from replay.parse.trace import read_trace
 from replay.sources.model import Hints, Line, SourceFile
 
-Reader = Callable[[SourceFile, Iterable[list[Line]], LineSink, Hints], Counts]
+Reader = Callable[[SourceFile, Iterable[Sequence[Line]], LineSink, Hints], Counts]
 
 READERS: dict[str, Reader] = {
     "trace": read_trace,

@@ -1,6 +1,6 @@
 """TORCH_TRACE files: one JSON record a line behind a header of torch's, its payload in the lines below, after a tab."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -140,7 +140,7 @@ def _header(members: dict[str, Any], meta: dict[str, Any]) -> dict[str, str]:
     return {"trace_id": f"{trace_id}_{attempt}" if attempt else trace_id}
 
 
-def read_trace(file: SourceFile, batches: Iterable[list[Line]], sink: LineSink, hints: Hints) -> Counts:
+def read_trace(file: SourceFile, batches: Iterable[Sequence[Line]], sink: LineSink, hints: Hints) -> Counts:
     """Read a file of kind "trace"; see replay.parse.pipeline.parse_file."""
     reader = TraceReader(file, sink, hints, shared())
     for batch in batches:

@@ -1,6 +1,6 @@
 """Files that are read as one value: their bytes, and the rows that point to a place in them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from replay.parse.model import Counts, LineSink, Segment
 from replay.sources.encoding import Chunks, EncodingMissing
@@ -38,7 +38,7 @@ def place(file: SourceFile, sink: LineSink, t: float | None = None, line_no: int
     return Segment(line, "", {}, "", identity, t, writer_id=sink.writer(file, identity))
 
 
-def count_lines(file: SourceFile, batches: Iterable[list[Line]], sink: LineSink, form: str, *, ok: bool) -> Counts:
+def count_lines(file: SourceFile, batches: Iterable[Sequence[Line]], sink: LineSink, form: str, *, ok: bool) -> Counts:
     """Keep the lines of a text file that was read as one value, and count them."""
     counts = Counts()
     kind = "parsed" if ok else "malformed"

@@ -1,7 +1,9 @@
 """What sources hand on: files, and lines that know who wrote them before anybody asks what they mean."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import overload
 
 MAX_LINE = 65536
 """Characters of a line that anything behind sources gets to see; the rest is kept by offset only."""
@@ -120,3 +122,65 @@ class Line:
     identity: Identity
     t: float | None = None
     whole: bool = True
+
+
+class Batch(Sequence[Line]):
+    """Lines that follow each other in one file, by columns: most lines of a large log are never looked at one by one.
+
+    `identities`, `ts` and `whole` are None where all lines are written by `identity`, without a wrapper's stamp, whole.
+    `texts` is `raws` itself where no line had anything to peel.
+    """
+
+    __slots__ = ("file_id", "first_no", "identities", "identity", "offsets", "raws", "texts", "ts", "whole")
+
+    def __init__(
+        self,
+        file_id: int,
+        first_no: int,
+        offsets: list[int],
+        raws: list[str],
+        texts: list[str],
+        identity: Identity,
+        identities: list[Identity] | None = None,
+        ts: list[float | None] | None = None,
+        whole: list[bool] | None = None,
+    ) -> None:
+        self.file_id, self.first_no, self.offsets, self.raws, self.texts = file_id, first_no, offsets, raws, texts
+        self.identity, self.identities, self.ts, self.whole = identity, identities, ts, whole
+
+    def cut(self) -> None:
+        """Note that the last line is not whole."""
+        if self.whole is None:
+            self.whole = [True] * len(self.raws)
+        self.whole[-1] = False
+
+    def line(self, at: int) -> Line:
+        """Return one line."""
+        return Line(
+            self.file_id,
+            self.first_no + at,
+            self.offsets[at],
+            self.raws[at],
+            self.texts[at],
+            self.identity if self.identities is None else self.identities[at],
+            None if self.ts is None else self.ts[at],
+            self.whole is None or self.whole[at],
+        )
+
+    @overload
+    def __getitem__(self, at: int) -> Line: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[Line]: ...
+    def __getitem__(self, at: int | slice) -> Line | list[Line]:
+        """Return a line, or several."""
+        if isinstance(at, slice):
+            return [self.line(i) for i in range(*at.indices(len(self.raws)))]
+        return self.line(at if at >= 0 else at + len(self.raws))
+
+    def __len__(self) -> int:
+        """Return the number of lines."""
+        return len(self.raws)
+
+    def __iter__(self) -> Iterator[Line]:
+        """Give the lines, in order."""
+        return map(self.line, range(len(self.raws)))

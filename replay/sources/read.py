@@ -4,11 +4,11 @@ Whatever the file holds, memory is bounded by the batch: of a line longer than M
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import accumulate
 from typing import NamedTuple
 
 from replay.sources.encoding import Chunks, EncodingMissing
-from replay.sources.model import MAX_LINE, Hints, Line, Problem, SourceFile, Wrapping
+from replay.sources.model import MAX_LINE, Batch, Hints, Problem, SourceFile, Wrapping
 from replay.sources.sample import take
 from replay.sources.vote import outline
 from replay.sources.wrappers import Peeler
@@ -24,7 +24,7 @@ _NO_LINES = frozenset({"binary", "unreadable", "empty"})
 OnProblem = Callable[[Problem], None]
 
 
-def read_batches(file: SourceFile, hints: Hints, on_problem: OnProblem | None = None) -> Iterator[list[Line]]:
+def read_batches(file: SourceFile, hints: Hints, on_problem: OnProblem | None = None) -> Iterator[Batch]:
     """Read the lines of `file`; a binary or unreadable one has none.
 
     Bytes that are no UTF-8 become U+FFFD as Python's "replace" has it.
@@ -45,36 +45,48 @@ def _ignore(_: Problem) -> None:
     """Nobody asked."""
 
 
-def _read(file: SourceFile, hints: Hints, report: OnProblem) -> Iterator[list[Line]]:
+def _read(file: SourceFile, hints: Hints, report: OnProblem) -> Iterator[Batch]:
     if file.abspath is None or file.kind in _NO_LINES:
         return
-    peel = Peeler(file.wrapping or _wrapping(file), file.identity, hints, file.mtime).peel
+    peeler = Peeler(file.wrapping or _wrapping(file), file.identity, hints, file.mtime)
     chunks = Chunks(file.abspath, file.encoding)
-    file_id, number = file.file_id, 0
-    held: list[Line] = []
+    number = 0
+    held: Batch | None = None
     for block in _blocks(chunks):
         offset, extra = block.offset, block.extra
-        parts = iter(block.lines)
-        while group := list(islice(parts, BATCH)):
-            if held:
+        for start in range(0, len(block.lines), BATCH):
+            if held is not None:
                 yield held
-            held = []
-            for part in group:
-                number += 1
-                raw = part.decode("utf-8", "replace") if len(part) <= MAX_LINE else _beginning(part)
-                text, identity, t, partial = peel(raw)
-                whole = not partial and len(raw) < MAX_LINE
-                held.append(Line(file_id, number, offset, raw, text, identity, t, whole))
-                offset += len(part) + extra + 1
+            group = block.lines[start : start + BATCH]
+            ends = list(accumulate((len(part) + 1 for part in group), initial=offset))
+            if extra:  # only the first line of a block has bytes that were not kept
+                ends[1:] = [end + extra for end in ends[1:]]
                 extra = 0
-        if not block.ends and held:
-            held[-1].whole = False
+            held = _batch(file, number + 1, ends[:-1], group, peeler)
+            number, offset = number + len(group), ends[-1]
+        if not block.ends and held is not None:
+            held.cut()
     if chunks.cut:
-        report(Problem("truncated", f"{file.path}: {chunks.cut}", file_id, number or None))
-        if held:
-            held[-1].whole = False
-    if held:
+        report(Problem("truncated", f"{file.path}: {chunks.cut}", file.file_id, number or None))
+        if held is not None:
+            held.cut()
+    if held is not None:
         yield held
+
+
+def _batch(file: SourceFile, number: int, offsets: list[int], parts: list[bytes], peeler: Peeler) -> Batch:
+    raws = [part.decode("utf-8", "replace") if len(part) <= MAX_LINE else _beginning(part) for part in parts]
+    peeled = peeler.peel_all(raws)
+    if peeled is None:
+        batch = Batch(file.file_id, number, offsets, raws, raws, file.identity)
+    else:
+        texts, identities, ts, partial = map(list, zip(*peeled, strict=True))
+        batch = Batch(file.file_id, number, offsets, raws, texts, file.identity, identities, ts)
+        if any(partial):
+            batch.whole = [not p for p in partial]
+    if max(map(len, raws)) >= MAX_LINE:
+        batch.whole = [batch.line(at).whole and len(raw) < MAX_LINE for at, raw in enumerate(raws)]
+    return batch
 
 
 def _beginning(part: bytes) -> str:

@@ -132,6 +132,14 @@ class Peeler:
                 break
         return Peeled(text, writer.identity, t, partial)
 
+    def peel_all(self, raws: list[str]) -> list[Peeled] | None:
+        """Peel lines; None where none of them has anything to peel."""
+        blob = "\n".join(raws)
+        is_clean = not any(mark in blob for mark in ("\x1b", "\r", "\ufeff")) and not (self._colours and "[" in blob)
+        if is_clean and not any(map(self._begins, raws)):
+            return None
+        return [self.peel(raw) for raw in raws]
+
     def _clean(self, text: str) -> str:
         if "\x1b" in text:
             text = strip_escapes(text)
