@@ -3,7 +3,7 @@ artifacts, by the marker in the header). Order is preference.
 """
 
 BY_HEADER: dict[str, tuple[str, ...]] = {
-    "torch": ("compile", "limit", "cache", "cudagraphs", "break_hint", "launcher", "c10d"),
+    "torch": ("compile", "dynamic", "limit", "cache", "cudagraphs", "break_hint", "launcher", "c10d"),
     "c10": ("c10d", "device", "checks", "gloo"),
     "nccl": (
         "nccl_channel",
@@ -62,6 +62,11 @@ BY_ARTIFACT: dict[str, tuple[str, ...]] = {
     "post_grad_graphs": ("graphs",),
     "ddp_graphs": ("graphs",),
     "output_code": ("graphs",),
+    "kernel_code": ("graphs",),
+    "schedule": ("schedule",),
+    "fusion": ("schedule",),
+    "ir_pre_fusion": ("schedule",),
+    "ir_post_fusion": ("schedule",),
     "compiled_autograd": ("graphs",),
     "cudagraphs": ("cudagraphs",),
     "perf_hints": ("cudagraphs", "compile"),

@@ -156,6 +156,45 @@ CREATE TABLE guard_failures ( -- one row per reason in a recompile block
     compile_line BIGINT -- compiles.line_no of the recompile in the same file
 );
 
+CREATE TABLE guards ( -- one row per guard of a compiled frame: a leaf of the tree (2.4 and later) or a line of the list before
+    @common,
+    compile_id VARCHAR, -- compile whose entry it guards
+    nth INTEGER, -- position in the message from 0
+    depth INTEGER, -- depth in the tree, NULL in a list
+    guard_type VARCHAR, -- TENSOR_MATCH, ID_MATCH, EQUALS_MATCH, ...; NULL where a list names none
+    source VARCHAR, -- the value that is guarded: L['x'], G['torch'].relu
+    accessor VARCHAR, -- how the tree comes to it
+    expression VARCHAR, -- code of the guard, without its comment
+    kind VARCHAR, -- what it checks, as guard_failures.kind: tensor, type-id, object-id, equals, length, keys, hasattr, none, bool, shape-env, global-state, ...
+    expected VARCHAR, -- value that it needs
+    dim INTEGER, -- index of the dimension
+    dtype VARCHAR, -- of a tensor: its dtype
+    shape VARCHAR, -- its sizes, None where dynamic
+    stride VARCHAR, -- its strides
+    requires_grad BOOLEAN, -- whether it needs a gradient
+    dispatch_keys VARCHAR, -- its dispatch keys
+    symbols VARCHAR, -- names of symbols and sizes in the expression, joined by ';'
+    user_file VARCHAR, -- place named in the comment
+    user_line INTEGER, -- its line
+    user_fn VARCHAR -- its function
+);
+
+CREATE TABLE symbols ( -- shape environment: one row per thing that torch said of a symbol
+    @common,
+    compile_id VARCHAR, -- compile
+    event VARCHAR, -- create, unbacked, guard, static, replace, range, assert
+    symbol VARCHAR, -- s77, u0, zf3: the symbol that is made, replaced or bounded
+    value VARCHAR, -- value it stands for now, or what replaces it
+    source VARCHAR, -- L['x'].size()[0]
+    low VARCHAR, -- lower end of its range
+    high VARCHAR, -- upper end
+    expression VARCHAR, -- expression of a guard or an assertion
+    symbols VARCHAR, -- symbols in it, joined by ';'
+    user_file VARCHAR, -- the user's place
+    user_line INTEGER, -- its line
+    user_fn VARCHAR -- its function
+);
+
 CREATE TABLE recompile_limits ( -- one row per "hit config.recompile_limit" warning
     @common,
     compile_id VARCHAR, -- id in the line's header
@@ -210,7 +249,36 @@ CREATE TABLE graph_ops ( -- one row per call in a graph
     op VARCHAR, -- target: torch.nn.functional.relu, aten.addmm.default, all_reduce
     dtype VARCHAR, -- dtype of the result where told
     shape VARCHAR, -- shape of the result where told
-    is_collective BOOLEAN -- a communication operator
+    is_collective BOOLEAN, -- a communication operator
+    user_file VARCHAR, -- source place of the call, where the graph tells it
+    user_line INTEGER -- its line
+);
+
+CREATE TABLE kernels ( -- one row per kernel of generated code, and per node of the scheduler
+    @common,
+    compile_id VARCHAR, -- compile
+    graph_line BIGINT, -- graphs.line_no of the code in the same file, NULL for nodes of the scheduler
+    nth INTEGER, -- position from 0
+    name VARCHAR, -- triton_poi_fused_relu_0, cpp_fused_sum_1, extern_kernels.addmm, op1_op4
+    language VARCHAR, -- cpp, triton, extern, ...; of a node: pre-fusion, post-fusion
+    type VARCHAR, -- of a node: SchedulerNode, FusedSchedulerNode, ExternKernelSchedulerNode, ...
+    fused INTEGER, -- nodes that were fused into it
+    sources VARCHAR, -- names of the graph's nodes that it computes
+    ops VARCHAR -- operators that it computes: aten.relu, aten.add
+);
+
+CREATE TABLE fusion_rounds ( -- one row per round of the scheduler's fusion
+    @common,
+    compile_id VARCHAR, -- compile
+    round INTEGER, -- number from 1
+    nodes_before INTEGER, -- nodes
+    nodes_after INTEGER -- nodes left
+);
+
+CREATE TABLE compile_times ( -- the table of compile times that each process prints at its end
+    @common,
+    name VARCHAR, -- phase; phases contain each other, do not add them up
+    seconds DOUBLE -- sum over the process
 );
 
 CREATE TABLE cache_events ( -- compile caches
@@ -254,6 +322,10 @@ CREATE TABLE comms ( -- one row per communicator line of a rank: start, complete
     color BIGINT, -- colour of a split
     key BIGINT, -- key of a split
     total_s DOUBLE, -- seconds of the init where told
+    bootstrap_s DOUBLE, -- of them the bootstrap
+    topo_s DOUBLE, -- of them detecting the topology
+    graphs_s DOUBLE, -- of them searching rings and trees
+    connections_s DOUBLE, -- of them connecting
     nodes INTEGER, -- nNodes where told
     local_ranks INTEGER -- localRanks where told
 );
@@ -295,6 +367,36 @@ CREATE TABLE topology ( -- nodes and edges of NCCL's topology blocks
     node VARCHAR, -- CPU, GPU, PCI, NIC, NET, NVS with id
     link VARCHAR, -- NVL, PCI, SYS, NET, ...
     bw DOUBLE -- GB/s
+);
+
+CREATE TABLE topology_paths ( -- best path between two nodes of the topology, as one node sees it
+    @common,
+    node VARCHAR, -- from
+    peer VARCHAR, -- to
+    hops INTEGER, -- links
+    bw DOUBLE, -- GB/s
+    type VARCHAR -- LOC, NVL, NVB, C2C, PIX, PXB, P2C, PXN, PHB, SYS, NET, DIS
+);
+
+CREATE TABLE channel_graphs ( -- what the search for rings and trees found
+    @common,
+    pattern VARCHAR, -- balanced-tree, split-tree, tree, ring, nvls, collnet-direct
+    cross_nic INTEGER, -- crossNic
+    channels INTEGER, -- channels found
+    bw_intra DOUBLE, -- GB/s inside a node
+    bw_inter DOUBLE, -- GB/s between nodes
+    type_intra VARCHAR, -- worst path inside a node
+    type_inter VARCHAR, -- worst path to the network
+    same_channels BOOLEAN -- sameChannels
+);
+
+CREATE TABLE tuning_costs ( -- NCCL's model of its algorithms: latency and bandwidth of each, told by rank 0
+    @common,
+    op VARCHAR, -- AllReduce, Broadcast, ...
+    algo VARCHAR, -- Tree, Ring, CollNetDirect, NVLS, ...
+    proto VARCHAR, -- LL, LL128, Simple
+    latency_us DOUBLE, -- microseconds, negative or 0 where it is not available
+    bw DOUBLE -- GB/s, negative or 0 where it is not available
 );
 
 CREATE TABLE net_devices ( -- what NCCL will use for the network
