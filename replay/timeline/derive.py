@@ -5,6 +5,7 @@ All of it is set-based SQL, one file a topic; the order is that of need.
 
 from duckdb import DuckDBPyConnection
 
+from replay.timeline import states
 from replay.timeline.statements import Runner
 
 _FILES = (
@@ -22,7 +23,6 @@ _FILES = (
     "compilers",
     "words",
     "absent",
-    "events",
 )
 
 
@@ -31,4 +31,6 @@ def derive(con: DuckDBPyConnection) -> None:
     runner = Runner(con)
     for name in _FILES:
         runner.run(name)
+    states.fill(con, runner)
+    runner.run("events")
     runner.drop()

@@ -15,7 +15,7 @@ from replay.timeline.statements import Runner
 def identify(con: DuckDBPyConnection, hints: Hints) -> None:
     """Fill runs, writers.run_id, rank and how, the same in all event tables and lines, and collectives.comm_id.
 
-    `hints.world_size` bounds ranks; `hints.rank_from` was applied when files were found and only changes what `how`
+    `hints.world_size` bounds ranks and is what runs expect; `hints.rank_from` was applied when files were found and only changes what `how`
     says. Ranks that contradict each other become rows of `problems`.
     """
     runner = Runner(con)
@@ -24,6 +24,7 @@ def identify(con: DuckDBPyConnection, hints: Hints) -> None:
     runner.run("who", {"world": hints.world_size, "hinted": hints.rank_from is not None})
     runner.run("times")
     runner.run("runs")
+    con.execute("UPDATE runs SET ranks_expected = ?", [hints.world_size])
     if "problems" not in events:
         events.append("problems")
     for table in events:

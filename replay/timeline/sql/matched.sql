@@ -3,7 +3,7 @@
 -- it parted is odd and not everything behind it.
 
 CREATE OR REPLACE TEMP TABLE _ops (run_id INTEGER, comm_id VARCHAR, source VARCHAR, rank INTEGER, pos BIGINT, place STRUCT(file_id INTEGER, line_no BIGINT),
-    sig VARCHAR, op VARCHAR, count BIGINT, dtype VARCHAR, root INTEGER, redop VARCHAR, t DOUBLE, has_counter BOOLEAN);
+    sig VARCHAR, op VARCHAR, count BIGINT, dtype VARCHAR, root INTEGER, redop VARCHAR, t DOUBLE, t_exit DOUBLE, has_counter BOOLEAN);
 
 -- own number of each operation
 -- @needs collectives
@@ -20,7 +20,7 @@ WHERE collectives.file_id = n.file_id AND collectives.line_no = n.line_no AND co
 INSERT INTO _ops
 WITH told AS (
     SELECT run_id, comm_id, source, rank, file_id, line_no, op, count, dtype, root, redop, logged_seq,
-        IF(t_lo = t_hi, t_lo, NULL) AS t,
+        IF(t_lo = t_hi, t_lo, NULL) AS t, exit_hi AS t_exit,
         row_number() OVER (PARTITION BY run_id, comm_id, source, rank ORDER BY file_id, line_no) - 1 AS nth
     FROM collectives
     WHERE comm_id IS NOT NULL AND rank IS NOT NULL AND op NOT IN ('send', 'recv') AND coalesce(complete, TRUE)
@@ -39,7 +39,7 @@ WITH told AS (
 SELECT t.run_id, t.comm_id, t.source, t.rank, IF(c.is_counter AND m.run_id IS NULL, t.logged_seq, t.nth),
     {'file_id': t.file_id, 'line_no': t.line_no},
     concat_ws('|', t.op, coalesce(t.count, -1), coalesce(t.dtype, ''), IF(t.op IN ('broadcast', 'reduce', 'gather', 'scatter'), t.root, -1), coalesce(t.redop, '')),
-    t.op, t.count, t.dtype, IF(t.op IN ('broadcast', 'reduce', 'gather', 'scatter'), t.root, NULL), t.redop, t.t,
+    t.op, t.count, t.dtype, IF(t.op IN ('broadcast', 'reduce', 'gather', 'scatter'), t.root, NULL), t.redop, t.t, t.t_exit,
     coalesce(c.is_counter AND m.run_id IS NULL, FALSE)
 FROM told AS t JOIN counters AS c USING (run_id, comm_id, source) LEFT JOIN mixed AS m USING (run_id, comm_id, source);
 
@@ -48,7 +48,7 @@ FROM told AS t JOIN counters AS c USING (run_id, comm_id, source) LEFT JOIN mixe
 INSERT INTO _ops
 SELECT run_id, comm_id, source, rank, logged_seq, {'file_id': any_value(file_id), 'line_no': min(line_no)},
     concat_ws('|', any_value(op), coalesce(any_value(count), -1), coalesce(any_value(dtype), ''), coalesce(any_value(shape), '')),
-    any_value(op), any_value(count), any_value(dtype), NULL, NULL, min(IF(t_lo = t_hi, t_lo, NULL)), TRUE
+    any_value(op), any_value(count), any_value(dtype), NULL, NULL, min(IF(t_lo = t_hi, t_lo, NULL)), min(exit_hi), TRUE
 FROM collectives
 WHERE comm_id IS NOT NULL AND rank IS NOT NULL AND source IN ('watchdog', 'fingerprint', 'flight-recorder')
     AND logged_seq IS NOT NULL AND op NOT IN ('send', 'recv')
