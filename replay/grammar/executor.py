@@ -7,7 +7,7 @@ from functools import cache
 from replay.grammar.compile import load
 from replay.grammar.model import Family, Match, Production
 
-_KEY = 4
+KEY = 4
 """Characters of a text that choose the productions worth trying."""
 _MAX_KEYS = 8192
 
@@ -59,17 +59,17 @@ class _Dispatch:
         self.by_key: dict[str, list[_Candidate]] = {}
 
     def candidates(self, text: str) -> list[_Candidate]:
-        key = text[:_KEY]
+        key = text[:KEY]
         found = self.by_key.get(key)
         if found is None:
-            found = [c for c in self.all if _may_begin(c.production.prefix, key)]
+            found = [c for c in self.all if may_begin(c.production.prefix, key)]
             if len(self.by_key) < _MAX_KEYS:
                 self.by_key[key] = found
         return found
 
 
-def _may_begin(prefix: str, key: str) -> bool:
-    return prefix.startswith(key) if len(prefix) >= len(key) == _KEY else key.startswith(prefix)
+def may_begin(prefix: str, key: str) -> bool:
+    return prefix.startswith(key) if len(prefix) >= len(key) == KEY else key.startswith(prefix)
 
 
 class ReExecutor:

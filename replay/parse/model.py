@@ -1,10 +1,11 @@
 """What the stages of parsing hand to each other. Grammars know nothing of executors, executors nothing of tables."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from replay.grammar.model import Match
-from replay.sources.model import Identity, Line, SourceFile
+from replay.sources.model import Batch, Identity, Line, SourceFile
 
 Value = str | int | float | bool | None
 
@@ -52,6 +53,16 @@ class Sink(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class Reading:
+    """How the lines of a batch were read: class, production, writer and time of each; class None: not read yet."""
+
+    kinds: list[str | None]
+    forms: list[str | None]
+    writers: list[int]
+    ts: list[float | None]
+
+
 class LineSink(Sink, Protocol):
     """A sink that also numbers writers and keeps the lines themselves."""
 
@@ -63,6 +74,14 @@ class LineSink(Sink, Protocol):
         """Keep a line: its class ("parsed", ...) and the production that took it."""
         ...
 
+    def lines(self, batch: Batch, read: Reading) -> None:
+        """Keep the lines of a batch that are read, in their order."""
+        ...
+
+    def rows(self, table: str, columns: dict[str, Sequence[Value]]) -> None:
+        """Add rows by columns, common ones included. Columns not given are NULL. Raises KeyError as `row` does."""
+        ...
+
 
 class Assembler(Protocol):
     """Turns the segments of one writer, in order, into rows; keeps the state of open blocks (a traceback, a recompile
@@ -72,6 +91,12 @@ class Assembler(Protocol):
     def feed(self, segment: Segment) -> str | None:
         """Take the next segment. Return "continuation" if it belongs to a block that this assembler holds open,
         "parsed" if it took a bare segment as meaningful, else None.
+        """
+        ...
+
+    def minds(self, header: str) -> bool:
+        """Whether a line with this header ("nccl", "torch") that tells nothing by itself may matter to a block that is
+        open. Where not, such a line need not be fed.
         """
         ...
 

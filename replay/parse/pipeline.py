@@ -1,17 +1,23 @@
 """One file through the stages: lines -> segments -> matches -> assemblers -> rows, and every line counted once."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from replay.grammar.executor import ReExecutor
 from replay.grammar.model import Match
 from replay.parse.blocks import FACTORIES
+from replay.parse.blocks.nccl import NcclLines
+from replay.parse.blocks.nccl_collectives import OPERATIONS, memberships
+from replay.parse.blocks.nccl_comms import Communicators
+from replay.parse.bulk import Group, Survey, Surveyor
 from replay.parse.clock import Clock
 from replay.parse.families import families
-from replay.parse.model import Assembler, Counts, LineSink, Segment
+from replay.parse.model import Assembler, Counts, LineSink, Reading, Segment, Value
 from replay.parse.readers import READERS
-from replay.parse.rejoin import Rejoiner
+from replay.parse.rejoin import Process, Rejoiner
 from replay.parse.segments import Segmenter
-from replay.sources.model import Hints, Line, SourceFile
+from replay.sources.model import Batch, Hints, Identity, Line, SourceFile
 
 _RANK = {"parsed": 3, "continuation": 2, "malformed": 1, "plain": 0}
 _TEXT_CUT = 400
@@ -22,17 +28,117 @@ class FileParser:
 
     def __init__(self, file: SourceFile, sink: LineSink, hints: Hints, executor: ReExecutor) -> None:
         self._file, self._sink, self._executor = file, sink, executor
-        segmenter = Segmenter(executor, Clock(hints.year, file.mtime, file.near))
-        self._rejoiner = Rejoiner(lambda line: list(segmenter.split(line)), self._is_known)
+        clock = Clock(hints.year, file.mtime, file.near)
+        self._segmenter = Segmenter(executor, clock)
+        self._rejoiner = Rejoiner(lambda line: list(self._segmenter.split(line)), self._is_known)
         self._assemblers: dict[int, list[Assembler]] = {}
+        self._writers: dict[Identity, int] = {}
+        self._surveyor = Surveyor(clock, self._segmenter.hosts, self._writers)
+        self._processes: dict[int, Process] = {}
         self._last_headed: int | None = None
+        self._batch: Batch | None = None
+        self._reading: Reading | None = None
         self.counts = Counts()
 
     def feed(self, lines: Iterable[Line]) -> None:
-        """Take the next lines of the file, in order."""
+        """Take the next lines of the file, in order, one by one."""
         for line in lines:
             for whole, segments in self._rejoiner.push(line):
                 self._line(whole, segments)
+
+    def feed_batch(self, batch: Batch) -> None:
+        """Take the next lines of the file; those that can be are read at once."""
+        survey = self._surveyor.survey(batch)
+        if survey is None:
+            self.feed(batch)
+            return
+        self._batch, self._reading = batch, survey.reading
+        one_by_one: set[int] = set()
+        begin = 0
+        for place in (*(p for p, writer in enumerate(survey.reading.writers) if writer < 0), len(batch)):
+            if begin < place:
+                self._pass(batch, survey, begin, place, one_by_one)
+            if place < len(batch):
+                self.feed([batch.line(place)])
+            begin = place + 1
+        self._batch = self._reading = None
+        self._sink.lines(batch, survey.reading)
+        for group in survey.groups:
+            self._rows(batch, survey.reading, group, one_by_one)
+
+    def _pass(self, batch: Batch, survey: Survey, begin: int, end: int, one_by_one: set[int]) -> None:
+        """Take lines that can be read at once; one that an open block may want is read by itself all the same."""
+        reading = survey.reading
+        while begin < end:
+            if self._rejoiner.is_holding:
+                at = begin
+            else:
+                span = list(zip(reading.writers[begin:end], survey.heads[begin:end], strict=True))
+                minded = {key for key in set(span) if any(a.minds(key[1]) for a in self._of(key[0]))}
+                at = next((n for n, key in enumerate(span, begin) if key in minded), end) if minded else end
+                if begin < at:
+                    self._passed(batch, survey, begin, at)
+            if at < end:
+                one_by_one.add(at)
+                reading.kinds[at] = None
+                self.feed([batch.line(at)])
+            begin = at + 1
+
+    def _passed(self, batch: Batch, survey: Survey, begin: int, end: int) -> None:
+        """Tell those who follow the stream that these lines went by."""
+        writers, kinds, forms = survey.reading.writers, self.counts, self.counts.forms
+        kinds.lines += end - begin
+        kinds.parsed += end - begin
+        for form, times in Counter(survey.reading.forms[begin:end]).items():
+            if form:
+                forms[form] = forms.get(form, 0) + times
+        at = begin
+        for (writer, head, is_wrapped), run in groupby(range(begin, end), lambda n: _stream(batch, survey, n)):
+            size = sum(1 for _ in run)
+            process = self._processes[writer] if head == "nccl" else None
+            length = 0 if process else sum(len(raw.encode()) + 1 for raw in batch.raws[at : at + size])
+            self._rejoiner.pass_by(process, batch.offsets[at], length, is_wrapped=is_wrapped)
+            at += size
+        if survey.ids:
+            self._touch(batch, survey, begin, end)
+        self._last_headed = writers[end - 1]
+
+    def _touch(self, batch: Batch, survey: Survey, begin: int, end: int) -> None:
+        """Read the first and the last line of each compile and writer: between them nothing changes."""
+        firsts: dict[tuple[int, str], int] = {}
+        lasts: dict[tuple[int, str], int] = {}
+        ids, writers = survey.ids, survey.reading.writers
+        for place in range(begin, end):
+            if (trace_id := ids.get(place)) is not None:
+                key = writers[place], trace_id
+                firsts.setdefault(key, place)
+                lasts[key] = place
+        for place in sorted({*firsts.values(), *lasts.values()}):
+            for segment in self._segmenter.split(batch.line(place)):
+                self._segment(segment)
+
+    def _rows(self, batch: Batch, reading: Reading, group: Group, one_by_one: set[int]) -> None:
+        """Write the rows of the lines that one record took."""
+        places, fields = group.places, group.fields
+        if not one_by_one.isdisjoint(places):
+            kept = [n for n, place in enumerate(places) if place not in one_by_one]
+            places = [places[n] for n in kept]
+            fields = {name: [values[n] for n in kept] for name, values in fields.items()}
+        size = len(places)
+        if not size:
+            return
+        columns = group.rows.many(fields, size)
+        writers = [reading.writers[place] for place in places]
+        numbers = [batch.first_no + place for place in places]
+        if group.record in OPERATIONS:
+            columns |= memberships(self._comms, batch.first_no, writers, numbers, columns)
+        ts = [reading.ts[place] for place in places]
+        common: dict[str, Sequence[Value]] = {"writer_id": writers, "t_lo": ts, "t_hi": ts, "line_no": numbers}
+        common |= {"file_id": (batch.file_id,) * size, "complete": (True,) * size}
+        self._sink.rows(group.rows.table, common | columns)
+
+    def _comms(self, writer: int) -> Communicators:
+        return next(a.comms for a in self._of(writer) if isinstance(a, NcclLines))
 
     def close(self) -> None:
         """The file is over: end all open blocks."""
@@ -55,8 +161,17 @@ class FileParser:
         setattr(self.counts, best, getattr(self.counts, best) + 1)
         if form:
             self.counts.forms[form] = self.counts.forms.get(form, 0) + 1
-        writer = first.writer_id if first else self._sink.writer(self._file, line.identity)
-        self._sink.line(line, writer, best, form if best != "plain" else None, first.t if first else line.t)
+        writer = first.writer_id if first else self._writer(line.identity)
+        self._keep(line, writer, best, form if best != "plain" else None, first.t if first else line.t)
+
+    def _keep(self, line: Line, writer: int, kind: str, form: str | None, t: float | None) -> None:
+        """Keep a line in its place among those of the batch; one that was held back since an earlier batch, alone."""
+        batch, reading = self._batch, self._reading
+        place = line.line_no - batch.first_no if batch is not None else -1
+        if reading is None or place < 0:
+            self._sink.line(line, writer, kind, form, t)
+            return
+        reading.writers[place], reading.kinds[place], reading.forms[place], reading.ts[place] = writer, kind, form, t
 
     def _match(self, segment: Segment) -> Match | None:
         head = segment.head
@@ -73,7 +188,7 @@ class FileParser:
 
     def _segment(self, segment: Segment) -> str:
         segment.match = self._match(segment)
-        segment.writer_id = self._writer(segment)
+        segment.writer_id = self._writer(segment.identity)
         verdict = self._ask(segment)
         if segment.header not in {"", "app"}:
             self._last_headed = segment.writer_id
@@ -102,14 +217,24 @@ class FileParser:
             segment.writer_id = own
         return verdict
 
-    def _writer(self, segment: Segment) -> int:
-        return self._sink.writer(self._file, segment.identity)
+    def _writer(self, identity: Identity) -> int:
+        writer = self._writers.get(identity)
+        if writer is None:
+            writer = self._writers[identity] = self._sink.writer(self._file, identity)
+            self._processes[writer] = identity.host, identity.pid
+        return writer
 
     def _of(self, writer_id: int) -> list[Assembler]:
         found = self._assemblers.get(writer_id)
         if found is None:
             found = self._assemblers[writer_id] = [make(self._sink) for make in FACTORIES]
         return found
+
+
+def _stream(batch: Batch, survey: Survey, place: int) -> tuple[int, str, bool]:
+    """Whose line it is, of which library, and whether a launcher wrapped it."""
+    is_wrapped = batch.texts is not batch.raws and batch.texts[place] != batch.raws[place]
+    return survey.reading.writers[place], survey.heads[place], is_wrapped
 
 
 def parse_file(
@@ -128,6 +253,9 @@ def parse_file(
         return reader(file, batches, sink, hints)
     parser = FileParser(file, sink, hints, executor or ReExecutor())
     for batch in batches:
-        parser.feed(batch)
+        if isinstance(batch, Batch):
+            parser.feed_batch(batch)
+        else:
+            parser.feed(batch)
     parser.close()
     return parser.counts

@@ -85,6 +85,24 @@ class Rejoiner:
         else:
             yield line, segments
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether a line is waited for."""
+        return bool(self._heads or self._held)
+
+    def pass_by(self, process: Process | None, offset: int, size: int, *, is_wrapped: bool) -> None:
+        """Note lines that follow each other, are whole, and are not to be put together with others: all of one process,
+        None: not of NCCL. `offset` is where they begin, `size` their bytes. Nothing is held when they come.
+        """
+        if is_wrapped:
+            self._process = None
+            return
+        self._foreign, self._foreign_next = self._foreign + self._foreign_next, 0
+        if process and process != self._process:
+            self._begin(process, offset)
+        if process is None:
+            self._foreign_next = size
+
     def flush(self) -> Iterator[Piece]:
         """Give the lines that are held back."""
         if self._held:

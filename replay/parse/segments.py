@@ -4,6 +4,7 @@ One physical line can hold several messages: a progress bar redrawn with `\r`, a
 of one process's line with another's behind it. Each becomes a segment; together they are the whole line.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -15,8 +16,14 @@ from replay.sources.model import Identity, Line
 
 _MOST_GLUED = 32
 """Headers inside one line that are looked for: each costs a pass over the line. After these the rest is one message."""
-_GLUED = (" NCCL INFO ", " NCCL WARN ", " NCCL ATTN ", " NCCL CALL ", "]:[", "][", ":[")
-"""Literals without which no second header can stand inside a line."""
+_GLUED = re.compile(r" NCCL (?:INFO|WARN|ATTN|CALL) |[\]:]\[(?![\'\"])")
+"""What a line holds that has a second header inside; a quote behind the bracket is that of a key in Python code."""
+
+
+def may_be_glued(text: str) -> bool:
+    """Whether a second header can stand inside a text."""
+    # one of these is in each of them, and to look for them is much faster
+    return (" NCCL " in text or "][" in text or ":[" in text) and _GLUED.search(text) is not None
 
 
 class Segmenter:
@@ -24,7 +31,8 @@ class Segmenter:
 
     def __init__(self, executor: ReExecutor, clock: Clock) -> None:
         self._executor, self._clock = executor, clock
-        self._hosts: set[str] = set()
+        self.hosts: set[str] = set()
+        """Host names seen."""
 
     def split(self, line: Line) -> Iterator[Segment]:
         """Give the segments of a line, in order; at least one."""
@@ -52,7 +60,7 @@ class Segmenter:
                 yield self._app(line, text[:start], column, torn=True)
             text, column = text[start:], column + start
         if column == 0 and "nccl_host" in match.fields:
-            self._hosts.add(match.fields["nccl_host"])
+            self.hosts.add(match.fields["nccl_host"])
         body = match.fields.get("text", "")
         if body and glued < _MOST_GLUED and (found := self._glued(body, 1)):
             cut, _ = self._real_start(body, *found)
@@ -63,21 +71,21 @@ class Segmenter:
         yield self._headed(line, match, body, column)
 
     def _glued(self, text: str, start: int) -> tuple[int, Match] | None:
-        if not any(mark in text for mark in _GLUED):
+        if not may_be_glued(text):
             return None
         return self._executor.find("headers", text, start)
 
     def _is_doubled(self, match: Match) -> bool:
         """Whether a host name is that of another host behind the begin of its own: a line cut in its host name."""
         host = match.fields.get("nccl_host")
-        if host is None or host in self._hosts:
+        if host is None or host in self.hosts:
             return False
-        return any(host.endswith(known) and known.startswith(host[: -len(known)]) for known in self._hosts)
+        return any(host.endswith(known) and known.startswith(host[: -len(known)]) for known in self.hosts)
 
     def _real_start(self, text: str, start: int, match: Match) -> tuple[int, Match]:
         host = match.fields.get("nccl_host")
-        if host and host not in self._hosts:
-            for known in self._hosts:
+        if host and host not in self.hosts:
+            for known in self.hosts:
                 if host.endswith(known):
                     start = text.index(host, start) + len(host) - len(known)
                     again = self._executor.one("headers", text[start:])
@@ -94,7 +102,7 @@ class Segmenter:
         head = match.fields if match else {}
         body = head.get("text", "") if match else text
         said = head if "rank" in head or line.identity.rank is not None else self._said(body)
-        identity = _refine(line.identity, rank=int(said["rank"]) if "rank" in said else None)
+        identity = refine(line.identity, rank=int(said["rank"]) if "rank" in said else None)
         if match is None:
             return Segment(line, "", {}, text, identity, line.t, column=column, torn=torn)
         return Segment(line, "app", head, body, identity, self._stamp(head, line.t), column=column)
@@ -111,10 +119,10 @@ class Segmenter:
         if match.record == "nccl":
             host = head["nccl_host"]
             device = int(head["dev"]) if "dev" in head else None
-            identity = _refine(identity, host=host, pid=int(head["pid"]), device=device)
+            identity = refine(identity, host=host, pid=int(head["pid"]), device=device)
         elif match.form == "torch_glog" and len(head["id"]) < 12:
-            identity = _refine(identity, pid=int(head["id"]))
-        header = _world(match.record, head.get("path", ""))
+            identity = refine(identity, pid=int(head["id"]))
+        header = world(match.record, head.get("path", ""))
         return Segment(line, header, head, body, identity, self._stamp(head, line.t), column=column, torn=torn)
 
     def _stamp(self, head: dict[str, str], otherwise: float | None) -> float | None:
@@ -131,7 +139,7 @@ class Segmenter:
         return self._clock.month_day(digits, clock) if digits else otherwise
 
 
-def _world(record: str, path: str) -> str:
+def world(record: str, path: str) -> str:
     """Which world wrote a line whose header names this source file: absl and glog print as torch does."""
     if path.endswith((".cpp", ".cc", ".hpp", ".h")):
         return "c10"
@@ -140,7 +148,7 @@ def _world(record: str, path: str) -> str:
     return record
 
 
-def _refine(
+def refine(
     identity: Identity,
     rank: int | None = None,
     host: str | None = None,

@@ -124,29 +124,23 @@ class Line:
     whole: bool = True
 
 
+@dataclass(slots=True, eq=False)
 class Batch(Sequence[Line]):
     """Lines that follow each other in one file, by columns: most lines of a large log are never looked at one by one.
 
-    `identities`, `ts` and `whole` are None where all lines are written by `identity`, without a wrapper's stamp, whole.
-    `texts` is `raws` itself where no line had anything to peel.
+    `texts` is `raws` itself where no line had anything to peel; `identities`, `ts` and `whole` are None where all lines
+    are written by `identity`, have no wrapper's stamp, and are whole.
     """
 
-    __slots__ = ("file_id", "first_no", "identities", "identity", "offsets", "raws", "texts", "ts", "whole")
-
-    def __init__(
-        self,
-        file_id: int,
-        first_no: int,
-        offsets: list[int],
-        raws: list[str],
-        texts: list[str],
-        identity: Identity,
-        identities: list[Identity] | None = None,
-        ts: list[float | None] | None = None,
-        whole: list[bool] | None = None,
-    ) -> None:
-        self.file_id, self.first_no, self.offsets, self.raws, self.texts = file_id, first_no, offsets, raws, texts
-        self.identity, self.identities, self.ts, self.whole = identity, identities, ts, whole
+    file_id: int
+    first_no: int
+    offsets: list[int]
+    raws: list[str]
+    texts: list[str]
+    identity: Identity
+    identities: list[Identity] | None = None
+    ts: list[float | None] | None = None
+    whole: list[bool] | None = None
 
     def cut(self) -> None:
         """Note that the last line is not whole."""

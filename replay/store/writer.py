@@ -5,14 +5,16 @@ turned into numpy columns and inserted by one statement (100,000 rows in 30 ms; 
 Memory is bounded by FLUSH_ROWS, whatever the size of the log.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import Any, cast
 
 import numpy as np
 from duckdb import DuckDBPyConnection
 
-from replay.parse.model import Counts, Segment, Value
-from replay.sources.model import Identity, Line, Problem, SourceFile
+from replay.parse.model import Counts, Reading, Segment, Value
+from replay.sources.model import Batch, Identity, Line, Problem, SourceFile
 from replay.store import schema
 
 FLUSH_ROWS = 50_000
@@ -21,6 +23,7 @@ TEXT_CUT = 400
 
 _INT_LIMITS = {"INTEGER": 2**31, "BIGINT": 2**63}
 _NULL, _NAN = 1, 2
+_LINE_COLUMNS = ("writer_id", "file_id", "line_no", "byte_offset", "class", "form", "t_lo", "t_hi", "text")
 
 
 def cut(text: str) -> str:
@@ -36,6 +39,8 @@ class TableSink:
         self._known = {t.name: frozenset(c.name for c in t.columns) for t in schema.tables().values()}
         self._rows: dict[str, list[dict[str, Value]]] = {}
         self._lines: list[tuple[Value, ...]] = []
+        self._many: dict[str, list[dict[str, Sequence[Value]]]] = {}
+        self._many_waiting: dict[str, int] = {}
         self._waiting = 0
         self._writers: dict[tuple[int, Identity], int] = {}
 
@@ -86,6 +91,51 @@ class TableSink:
         }
         self.add(table, **(common | columns))
 
+    def lines(self, batch: Batch, read: Reading) -> None:
+        """Keep those lines of a batch that were read; see `line`."""
+        where = [n for n, kind in enumerate(read.kinds) if kind is not None]
+        raws = [raw if len(raw) <= TEXT_CUT else cut(raw) for raw in batch.raws]
+        numbers = range(batch.first_no, batch.first_no + len(raws))
+        ids = (batch.file_id,) * len(raws)
+        columns: tuple[Sequence[Value], ...] = (
+            read.writers,
+            ids,
+            numbers,
+            batch.offsets,
+            read.kinds,
+            read.forms,
+            read.ts,
+            read.ts,
+            raws,
+        )
+        if len(where) < len(raws):
+            columns = tuple([column[n] for n in where] for column in columns)
+        self._flush_lines()
+        self._many.setdefault("lines", []).append(dict(zip(_LINE_COLUMNS, columns, strict=True)))
+        self._count("lines", len(where))
+
+    def rows(self, table: str, columns: dict[str, Sequence[Value]]) -> None:
+        """Add rows by columns, common ones included. Raises KeyError if the table has no such column."""
+        if not columns.keys() <= self._known[table]:
+            raise KeyError(f"{table} has no column {', '.join(sorted(columns.keys() - self._known[table]))}")
+        self._many.setdefault(table, []).append(columns)
+        self._count(table, len(columns["line_no"]))
+
+    def _count(self, table: str, rows: int) -> None:
+        self._many_waiting[table] = self._many_waiting.get(table, 0) + rows
+        if self._many_waiting[table] >= FLUSH_ROWS:
+            self._flush_many(table)
+
+    def _flush_many(self, table: str) -> None:
+        """Write out rows that came by columns; all pieces of a table have the same columns, or nearly."""
+        pieces = self._many.pop(table, [])
+        self._many_waiting[table] = 0
+        by_columns: dict[frozenset[str], list[dict[str, Sequence[Value]]]] = {}
+        for piece in pieces:
+            by_columns.setdefault(frozenset(piece), []).append(piece)
+        for names, alike in by_columns.items():
+            insert_columns(self.con, table, {name: list(chain(*(p[name] for p in alike))) for name in names})
+
     def add(self, table: str, **columns: Value) -> None:
         """Add a row to any table. Raises KeyError if it has no such column."""
         if not columns.keys() <= self._known[table]:
@@ -132,11 +182,14 @@ class TableSink:
         """Write out everything that waits."""
         self._flush_lines()
         self._flush_rows()
+        for table in list(self._many):
+            self._flush_many(table)
 
     def _flush_lines(self) -> None:
         if self._lines:
-            names = ("writer_id", "file_id", "line_no", "byte_offset", "class", "form", "t_lo", "t_hi", "text")
-            insert_columns(self.con, "lines", dict(zip(names, map(list, zip(*self._lines, strict=True)), strict=True)))
+            self._flush_many("lines")
+            columns = dict(zip(_LINE_COLUMNS, map(list, zip(*self._lines, strict=True)), strict=True))
+            insert_columns(self.con, "lines", columns)
             self._lines.clear()
 
     def _flush_rows(self) -> None:
@@ -148,7 +201,7 @@ class TableSink:
         self._waiting = 0
 
 
-def insert_columns(con: DuckDBPyConnection, table: str, columns: dict[str, list[Value]]) -> None:
+def insert_columns(con: DuckDBPyConnection, table: str, columns: Mapping[str, Sequence[Value]]) -> None:
     """Append rows, given as equally long columns; columns not given are NULL.
 
     A value that does not fit its column's type (a number beyond 64 bits in a hostile log) becomes NULL.
@@ -172,6 +225,9 @@ def _arrays(key: str, kind: str, values: Sequence[Value]) -> dict[str, Any]:
     if kind == "VARCHAR":
         return {key: _texts(values)}
     numbers: Any
+    if kind != "DOUBLE" and None not in values:
+        with suppress(OverflowError, ValueError, TypeError):
+            return {key: np.array(values, dtype=_dtype(kind))}
     try:
         flags = np.array([_NULL if v is None else 0 for v in values], dtype=np.int8)
         numbers = np.array([0 if v is None else v for v in values], dtype=_dtype(kind))
@@ -204,13 +260,22 @@ def _fitting(kind: str, value: Value) -> int | float | None:
 
 def _texts(values: Sequence[Value]) -> Any:
     """Return texts as an array that DuckDB can read: half surrogates (from JSON escapes) have no UTF-8."""
+    try:
+        if "".join(cast("list[str]", list(filter(None, values)))).isascii():
+            return _objects(values)
+    except TypeError:
+        pass  # not all are texts
     texts = [v if v is None or type(v) is str else str(v) for v in values]
     try:
         "".join(t for t in texts if t is not None).encode()
     except UnicodeEncodeError:
         texts = [t if t is None else t.encode("utf-8", "replace").decode() for t in texts]
-    array = np.empty(len(texts), dtype=object)
-    array[:] = texts
+    return _objects(texts)
+
+
+def _objects(values: Sequence[Value]) -> Any:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
     return array
 
 

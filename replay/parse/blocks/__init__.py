@@ -3,11 +3,13 @@
 from collections.abc import Callable
 
 from replay.parse.blocks.failures import Failures
-from replay.parse.blocks.nccl import NcclLines
+from replay.parse.blocks.nccl import ALONE, NcclLines
 from replay.parse.blocks.parameters import Parameters
 from replay.parse.blocks.torch_compiler import TorchCompiler
 from replay.parse.blocks.trainer import Trainer
 from replay.parse.model import Assembler, Sink
+
+__all__ = ["ALONE", "FACTORIES", "Factory"]
 
 Factory = Callable[[Sink], Assembler]
 

@@ -56,6 +56,11 @@ class Compiles:
         self._stack: list[Frame] | None = None
         self._given_up: _Compile | None = None
 
+    @property
+    def reads_stack(self) -> bool:
+        """Whether the lines that follow may be the stack of a frame."""
+        return self._stack is not None
+
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
         record = record_of(segment)

@@ -77,6 +77,10 @@ class Failures:
                 return True
         return False
 
+    def minds(self, header: str) -> bool:
+        """See Assembler. A traceback and a message of c10d go on in lines without a header only."""
+        return self._crashes.is_open or self._launchers.is_open
+
     def close(self) -> None:
         """The writer's lines are over."""
         self._tracebacks.close()

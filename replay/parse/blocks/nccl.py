@@ -2,12 +2,33 @@
 
 from collections.abc import Callable
 
+from replay.grammar.compile import load
+from replay.grammar.model import Match
+from replay.parse.blocks.nccl_channels import ROWS as CONNECTIONS
 from replay.parse.blocks.nccl_channels import Topology, channel_rows
-from replay.parse.blocks.nccl_collectives import Collectives
+from replay.parse.blocks.nccl_collectives import CHOICES, OPERATIONS, Collectives
 from replay.parse.blocks.nccl_comms import Communicators, version_row
-from replay.parse.blocks.nccl_network import network_rows, variable_row
+from replay.parse.blocks.nccl_network import VARIABLE, network_rows, variable_row
 from replay.parse.blocks.nccl_warnings import Warnings
+from replay.parse.known_text import known_text
 from replay.parse.model import Segment, Sink
+from replay.parse.rows import Rows
+
+_KNOWN = "nccl_known"
+"""Shapes of the messages that are known and carry nothing to keep."""
+
+
+ALONE: dict[tuple[str, str], Rows | None] = {
+    **{("nccl_channel", record): rows for record, rows in CONNECTIONS.items()},
+    **{("nccl_channel", "ring_order"): None, ("nccl_coll", "call_other"): None},
+    **{("nccl_coll", record): rows for record, rows in (OPERATIONS | CHOICES).items()},
+    **{("nccl_env", production.record): VARIABLE for production in load("nccl_env").productions},
+    **{("nccl_info", production.record): None for production in load("nccl_info").productions},
+}
+"""Records that tell all they have to tell by themselves, and the rows they make; None: none. They hold no block open and
+are of no interest to others, so that many can be read at once.
+"""
+del ALONE["nccl_info", "nvls"]
 
 
 class NcclLines:
@@ -15,7 +36,7 @@ class NcclLines:
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        comms = Communicators()
+        self.comms = comms = Communicators()
         collectives = Collectives(comms)
         self._warnings = Warnings()
         self._by_family: dict[str, Callable[[Sink, Segment], None]] = {
@@ -36,6 +57,8 @@ class NcclLines:
         if match is None:
             return None
         if segment.header == "nccl":
+            if match.family == "nccl_text" and known_text(_KNOWN).takes(segment.text):
+                segment.match = match = Match(_KNOWN, _KNOWN, _KNOWN, match.fields)
             take = self._by_family.get(match.family)
             if take:
                 take(self._sink, segment)
@@ -47,6 +70,10 @@ class NcclLines:
             if match.record == "nccl_version":
                 version_row(self._sink, segment)
         return None
+
+    def minds(self, header: str) -> bool:
+        """See Assembler."""
+        return False
 
     def close(self) -> None:
         """See Assembler.close: every NCCL message is one line."""

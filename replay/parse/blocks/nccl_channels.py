@@ -2,39 +2,47 @@
 
 from replay.parse.model import Segment, Sink
 from replay.parse.numbers import integer, real
+from replay.parse.rows import Column, Rows, constant, number, text
 
-_TRANSPORT = {"channel_p2p": "P2P", "channel_shm": "SHM", "channel_net": "NET", "channel_collnet": "COLLNET"}
+
+def _has_gdr(net_dev: str | None, gdr: str | None) -> bool | None:
+    return None if net_dev is None else gdr is not None
+
+
+def _connection(transport: str) -> Rows:
+    return Rows(
+        "channels",
+        {
+            "channel": number("channel"),
+            "conn": number("conn"),
+            "comm_rank": number("comm_rank"),
+            "peer": number("peer"),
+            "dev": text("dev"),
+            "peer_dev": text("peer_dev"),
+            "direction": text("direction"),
+            "transport": constant(transport),
+            "method": text("method"),
+            "net_dev": number("net_dev"),
+            "gdr": Column(_has_gdr, ("net_dev", "gdr")),
+        },
+    )
+
+
+ROWS = {
+    "channel_p2p": _connection("P2P"),
+    "channel_shm": _connection("SHM"),
+    "channel_net": _connection("NET"),
+    "channel_collnet": _connection("COLLNET"),
+    "ring": Rows("rings", {name: number(name) for name in ("channel", "prev", "me", "next")}),
+}
+"""Records that make one row each."""
 
 
 def channel_rows(sink: Sink, segment: Segment) -> None:
     """Take a line of the family nccl_channel."""
     fields = segment.fields
-    transport = _TRANSPORT.get(segment.record)
-    if transport:
-        sink.row(
-            "channels",
-            segment,
-            channel=integer(fields["channel"]),
-            conn=integer(fields.get("conn")),
-            comm_rank=integer(fields["comm_rank"]),
-            peer=integer(fields.get("peer")),
-            dev=fields.get("dev"),
-            peer_dev=fields.get("peer_dev"),
-            direction=fields.get("direction"),
-            transport=transport,
-            method=fields.get("method"),
-            net_dev=integer(fields.get("net_dev")),
-            gdr="gdr" in fields if "net_dev" in fields else None,
-        )
-    elif segment.record == "ring":
-        sink.row(
-            "rings",
-            segment,
-            channel=integer(fields["channel"]),
-            prev=integer(fields["prev"]),
-            me=integer(fields["me"]),
-            next=integer(fields["next"]),
-        )
+    if segment.record in ROWS:
+        ROWS[segment.record].row(sink, segment)
     elif segment.record == "tree":
         _tree(sink, segment, fields["channel"], [fields["up"], fields["me"], fields["down"]])
     elif segment.record == "trees":

@@ -1,8 +1,11 @@
 """Operations as NCCL logs them: rows of `collectives` and `tuning`."""
 
-from replay.parse.blocks.nccl_comms import Communicators
-from replay.parse.model import Segment, Sink
+from collections.abc import Callable, Mapping, Sequence
+
+from replay.parse.blocks.nccl_comms import Communicators, Membership
+from replay.parse.model import Segment, Sink, Value
 from replay.parse.numbers import integer
+from replay.parse.rows import Column, Rows, constant, number, text
 
 # ncclDataType_t: name and size
 _DTYPES = {
@@ -28,6 +31,74 @@ _PAIRED = {"send", "recv"}
 _OTHER_NAMES = {"bcast": "broadcast"}
 
 
+def _op(name: str) -> str:
+    name = name.lower()
+    return _OTHER_NAMES.get(name, name)
+
+
+def _dtype(text: str) -> tuple[str, int | None]:
+    code = integer(text)
+    return _DTYPES.get(-1 if code is None else code, (text, None))
+
+
+def _bytes(count: str, dtype: str) -> int | None:
+    elements, size = integer(count), _dtype(dtype)[1]
+    return elements * size if elements is not None and size else None
+
+
+def _redop(op: str, text: str) -> str | None:
+    code = integer(text)
+    return _REDOPS.get(-1 if code is None else code, "user") if _op(op) in _REDUCING else None
+
+
+def _of(ops: set[str], column: str) -> Column:
+    """A number that only these operations have."""
+    return Column(lambda op, value: integer(value) if _op(op) in ops else None, ("op", column))
+
+
+def _operation(source: str) -> Rows:
+    return Rows(
+        "collectives",
+        {
+            "source": constant(source),
+            "comm": text("comm"),
+            "nranks": number("nranks"),
+            "logged_seq": number("op_count", 16),
+            "op": Column(_op, ("op",)),
+            "dtype": Column(lambda text: _dtype(text)[0], ("dtype",)),
+            "count": number("count"),
+            "bytes": Column(_bytes, ("count", "dtype")),
+            "root": _of(_ROOTED, "root"),
+            "redop": Column(_redop, ("op", "redop")),
+            "peer": _of(_PAIRED, "root"),
+            "state": constant("issued"),
+        },
+    )
+
+
+def _named(names: dict[int, str], field: str) -> Column:
+    def make(text: str) -> str:
+        value = integer(text)
+        return text if value is None else names.get(value, text)
+
+    return Column(make, (field,))
+
+
+OPERATIONS = {"coll": _operation("nccl-coll"), "call": _operation("nccl-call")}
+"""Operations as one line tells them; which communicator a pointer means, other lines tell."""
+
+_CHOSEN = {"op": text("op"), "bytes": number("bytes")}
+_CHOICE = Rows("tuning", _CHOSEN | {"algo": text("algo"), "proto": text("proto"), "channels": text("channels")})
+CHOICES = {
+    "tuning": _CHOICE,
+    "tuning_kernel": _CHOICE,
+    "tuning_copy": _CHOICE,
+    "tuning_numbers": Rows(
+        "tuning", _CHOSEN | {"algo": _named(_ALGOS, "algo_number"), "proto": _named(_PROTOS, "proto_number")}
+    ),
+}
+
+
 class Collectives:
     """The operations of one writer."""
 
@@ -36,64 +107,50 @@ class Collectives:
 
     def rows(self, sink: Sink, segment: Segment) -> None:
         """Take a line of the family nccl_coll."""
-        fields = segment.fields
-        match segment.record:
-            case "coll":
-                self._operation(sink, segment, "nccl-coll")
-            case "call":
-                self._operation(sink, segment, "nccl-call")
-            case "call_init" | "call_split":
-                self._comms.begun(sink, segment, "start")
-            case "call_end":
-                self._comms.ended(sink, segment)
-            case "tuning" | "tuning_kernel" | "tuning_copy":
-                sink.row(
-                    "tuning",
-                    segment,
-                    op=fields["op"],
-                    bytes=integer(fields["bytes"]),
-                    algo=fields["algo"],
-                    proto=fields.get("proto"),
-                    channels=fields.get("channels"),
-                )
-            case "tuning_numbers":
-                sink.row(
-                    "tuning",
-                    segment,
-                    op=fields.get("op"),
-                    bytes=integer(fields["bytes"]),
-                    algo=_named(_ALGOS, fields["algo_number"]),
-                    proto=_named(_PROTOS, fields["proto_number"]),
-                )
-
-    def _operation(self, sink: Sink, segment: Segment, source: str) -> None:
-        fields = segment.fields
-        op = fields["op"].lower()
-        op = _OTHER_NAMES.get(op, op)
-        count, root, redop = integer(fields["count"]), integer(fields["root"]), integer(fields["redop"])
-        code = integer(fields["dtype"])
-        dtype, size = _DTYPES.get(-1 if code is None else code, (fields["dtype"], None))
-        known = self._comms.find(fields["comm"])
-        sink.row(
-            "collectives",
-            segment,
-            source=source,
-            comm=fields["comm"],
-            comm_id=known.comm_id if known else None,
-            comm_rank=known.comm_rank if known else None,
-            nranks=integer(fields.get("nranks")) or (known.nranks if known else None),
-            logged_seq=integer(fields.get("op_count"), 16),
-            op=op,
-            dtype=dtype,
-            count=count,
-            bytes=count * size if count is not None and size else None,
-            root=root if op in _ROOTED else None,
-            redop=_REDOPS.get(-1 if redop is None else redop, "user") if op in _REDUCING else None,
-            peer=root if op in _PAIRED else None,
-            state="issued",
-        )
+        record = segment.record
+        if record in OPERATIONS:
+            known = self._comms.find(segment.fields["comm"])
+            OPERATIONS[record].row(sink, segment, **membership(known, integer(segment.fields.get("nranks"))))
+        elif record in CHOICES:
+            CHOICES[record].row(sink, segment)
+        elif record in {"call_init", "call_split"}:
+            self._comms.begun(sink, segment, "start")
+        elif record == "call_end":
+            self._comms.ended(sink, segment)
 
 
-def _named(names: dict[int, str], number: str) -> str:
-    value = integer(number)
-    return number if value is None else names.get(value, number)
+def membership(known: Membership | None, nranks: int | None) -> dict[str, Value]:
+    """The columns that tell a communicator; its size is the line's own, where that tells one."""
+    return {
+        "comm_id": known.comm_id if known else None,
+        "comm_rank": known.comm_rank if known else None,
+        "nranks": nranks or (known.nranks if known else None),
+    }
+
+
+def memberships(
+    comms_of: Callable[[int], Communicators],
+    since: int,
+    writers: Sequence[int],
+    numbers: Sequence[int],
+    columns: Mapping[str, Sequence[Value]],
+) -> dict[str, Sequence[Value]]:
+    """The columns of `membership` for many lines, none before line `since`, by their writers, numbers and columns."""
+    keys = list(zip(writers, map(str, columns["comm"]), strict=True))
+    fixed: dict[tuple[int, str], Membership | None] = {}
+    moving: dict[tuple[int, str], Communicators] = {}
+    for key in set(keys):
+        comms, pointer = comms_of(key[0]), key[1]
+        if comms.changed(pointer) < since:
+            fixed[key] = comms.find(pointer)
+        else:
+            moving[key] = comms
+    known = [
+        moving[key].find_at(key[1], number) if key in moving else fixed[key]
+        for key, number in zip(keys, numbers, strict=True)
+    ]
+    return {
+        "comm_id": [k.comm_id if k else None for k in known],
+        "comm_rank": [k.comm_rank if k else None for k in known],
+        "nranks": [size or (k.nranks if k else None) for k, size in zip(known, columns["nranks"], strict=True)],
+    }

@@ -1,6 +1,8 @@
 """The life of communicators: rows of `comms` and `packages`, and what a pointer means to the lines that follow."""
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from operator import itemgetter
 
 from replay.parse.model import Segment, Sink
 from replay.parse.numbers import integer, real
@@ -27,10 +29,28 @@ class Communicators:
     def __init__(self) -> None:
         self._by_pointer: dict[str, Membership] = {}
         self._splits: dict[str, int] = {}
+        self._before: dict[str, list[tuple[int, Membership | None]]] = {}
+        """What a pointer meant before each line that changed it."""
 
     def find(self, pointer: str) -> Membership | None:
         """What is known of the communicator that has this pointer now."""
         return self._by_pointer.get(pointer)
+
+    def changed(self, pointer: str) -> int:
+        """The last line that changed what a pointer means, 0 if none did."""
+        before = self._before.get(pointer)
+        return before[-1][0] if before else 0
+
+    def find_at(self, pointer: str, line_no: int) -> Membership | None:
+        """What was known of the communicator that had this pointer at a line that was passed."""
+        before = self._before.get(pointer, [])
+        later = bisect_left(before, line_no, key=itemgetter(0))
+        return before[later][1] if later < len(before) else self._by_pointer.get(pointer)
+
+    def _set(self, pointer: str, membership: Membership | None, segment: Segment) -> None:
+        self._before.setdefault(pointer, []).append((segment.line.line_no, self._by_pointer.pop(pointer, None)))
+        if membership is not None:
+            self._by_pointer[pointer] = membership
 
     def rows(self, sink: Sink, segment: Segment) -> None:
         """Take a line of the family nccl_comm."""
@@ -42,7 +62,7 @@ class Communicators:
                 event = _ending(fields["end"], fields["stage"])
                 self._row(sink, segment, event)
                 if event in {"destroy", "abort"}:
-                    self._by_pointer.pop(fields["comm"], None)
+                    self._set(fields["comm"], None, segment)
             case "comm_revoke":
                 self._row(sink, segment, _ending("revoke", fields["stage"]))
             case "comm_layout":
@@ -64,7 +84,8 @@ class Communicators:
         pointer, rank, size = fields["comm"], integer(fields.get("comm_rank")), integer(fields.get("nranks"))
         known = self._by_pointer.get(pointer)
         if known is None or event == "start" or (known.comm_rank, known.nranks) != (rank, size):
-            self._by_pointer[pointer] = Membership(self._name(fields, size), rank, size, fields.get("parent"))
+            made = Membership(self._name(fields, size), rank, size, fields.get("parent"))
+            self._set(pointer, made, segment)
         self._row(sink, segment, event)
 
     def ended(self, sink: Sink, segment: Segment) -> None:

@@ -2,12 +2,21 @@
 
 from replay.parse.model import Segment, Sink
 from replay.parse.numbers import integer
+from replay.parse.rows import Column, Rows, constant, text
+
+VARIABLE = Rows(
+    "env",
+    {
+        "name": text("name"),
+        "value": Column(lambda number, value: number or value, ("number", "value")),
+        "origin": constant("nccl"),
+    },
+)
 
 
 def variable_row(sink: Sink, segment: Segment) -> None:
     """Take a line of the family nccl_env."""
-    fields = segment.fields
-    sink.row("env", segment, name=fields["name"], value=fields.get("number") or fields.get("value"), origin="nccl")
+    VARIABLE.row(sink, segment)
 
 
 def network_rows(sink: Sink, segment: Segment) -> None:

@@ -22,5 +22,9 @@ class Parameters:
             "parameters", segment, name=fields["name"], **{"class": fields["class"]}, is_sharded=is_sharded, text=text
         )
 
+    def minds(self, header: str) -> bool:
+        """See Assembler."""
+        return False
+
     def close(self) -> None:
         """Nothing is held."""

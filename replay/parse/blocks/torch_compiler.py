@@ -77,6 +77,12 @@ class TorchCompiler:
         segment.match = own
         return verdict
 
+    def minds(self, header: str) -> bool:
+        """See Assembler."""
+        return header == "torch" and (
+            self._messages.is_open or self._compiles.reads_stack or any(part.head is not None for part in self._parts)
+        )
+
     def close(self) -> None:
         """The writer's lines are over."""
         for part in self._parts:

@@ -89,6 +89,10 @@ class Trainer:
                 return
         self._figures(segment, record, reading)
 
+    def minds(self, header: str) -> bool:
+        """See Assembler."""
+        return False
+
     def close(self) -> None:
         """Operations that were entered and never left are rows too."""
         for segment, columns in self._entered.values():
