@@ -11,7 +11,7 @@ from typing import Annotated, cast
 import typer
 
 import replay
-from replay.cli import cache, diagnose, listing, proof, query, rules, screen
+from replay.cli import cache, diagnose, listing, proof, query, rules, screen, synth
 from replay.errors import ReplayError
 
 REPORT_TO = "https://github.com/torchreplay/torchreplay/issues"
@@ -53,6 +53,7 @@ app.command()(listing.log)
 app.command()(proof.why)
 app.command()(proof.why_not)
 app.command()(diagnose.demo)
+app.command()(synth.synth)
 app.add_typer(rules.app, name="rules")
 app.add_typer(cache.app, name="cache")
 
