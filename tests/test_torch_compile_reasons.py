@@ -120,6 +120,7 @@ def test_a_comment_names_the_users_place() -> None:
         detail="HINT: make it a tensor",
         user_file="train/net.py",
         user_line=24,
+        user_fn="f",
         place=True,
     )
 

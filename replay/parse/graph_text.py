@@ -1,4 +1,6 @@
-"""The text of one graph, line by line: its calls, its collectives in order, and a digest that equal graphs share."""
+"""The text of one graph, line by line: its calls, its collectives in order, a digest that equal graphs share, and the
+kernels of generated code.
+"""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -7,6 +9,8 @@ from replay.grammar.executor import shared
 
 _CALLS = {"graph_call", "graph_method", "graph_infix", "graph_collective"}
 _WAIT = "wait_tensor"
+_KERNELS = {"code_kernel", "code_extern", "code_nodes"}
+_COMMENTS = {"graph_comment", "graph_place", "code_nodes"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +21,18 @@ class Call:
     dtype: str | None
     shape: str | None
     is_collective: bool
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(slots=True)
+class Kernel:
+    """A kernel of generated code: its language, the nodes of the graph and the operators that it computes."""
+
+    name: str
+    language: str
+    sources: str | None
+    ops: str | None
 
 
 @dataclass(slots=True)
@@ -25,14 +41,24 @@ class GraphText:
 
     is_code: bool = False
     calls: list[Call] = field(default_factory=list)
+    kernels: list[Kernel] = field(default_factory=list)
+    _place: tuple[str | None, int | None] = (None, None)
+    _nodes: tuple[str | None, str | None] = (None, None)
     _lines: list[str] = field(default_factory=list)
 
     def feed(self, text: str) -> None:
         """Take the next line, without header."""
-        match = shared().one("graphs", text) if text.startswith("  ") else None
+        wanted = text.startswith("  ") or (self.is_code and _tells_kernel(text))
+        match = shared().one("graphs", text) if wanted else None
         record = match.record if match is not None else ""
-        if record == "graph_comment":
+        if match is not None and record == "graph_place":
+            self._place = match.fields["file"], int(match.fields["line"])
+        if match is not None and record in _KERNELS:
+            self._kernel(record, match.fields)
+        if record in _COMMENTS:
             return
+        if self.is_code and record not in _KERNELS:
+            self._called(text)
         if text.strip():
             self._lines.append(text.strip())
         if match is None or record not in _CALLS or (self.is_code and record != "graph_collective"):
@@ -48,7 +74,25 @@ class GraphText:
             case _:
                 op = fields["op"].removeprefix("torch.ops.")
         is_collective = record == "graph_collective" and op != _WAIT
-        self.calls.append(Call(op, fields.get("dtype"), fields.get("shape"), is_collective))
+        self.calls.append(Call(op, fields.get("dtype"), fields.get("shape"), is_collective, *self._place))
+
+    def _kernel(self, record: str, fields: dict[str, str]) -> None:
+        if record == "code_nodes":
+            self._nodes = fields.get("sources"), fields.get("ops")
+            return
+        name, language = fields.get("name"), fields.get("language", "extern")
+        self.kernels.append(Kernel(name or f"extern_kernels.{fields['extern']}", language, *self._nodes))
+        self._nodes = None, None
+
+    def _called(self, text: str) -> None:
+        """The call of a kernel that was made above: what stands before it is of that kernel."""
+        if self._nodes == (None, None):
+            return
+        called = text.strip().partition("(")[0].removesuffix(".run")
+        for kernel in self.kernels:
+            if kernel.name == called and kernel.ops is None:
+                kernel.sources, kernel.ops = self._nodes
+                self._nodes = None, None
 
     @property
     def collectives(self) -> list[str]:
@@ -75,3 +119,8 @@ class GraphText:
             at = end
         parts.append(text[at:])
         return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
+
+
+def _tells_kernel(text: str) -> bool:
+    """Whether a line of generated code at the left edge may tell of a kernel."""
+    return text.startswith("# ") or " = async_compile." in text

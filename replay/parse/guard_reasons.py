@@ -5,7 +5,7 @@ and must mean the same in all of them.
 """
 
 import csv
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from pathlib import Path
@@ -21,7 +21,7 @@ _SETS = {"dispatch-key", "global-state"}
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What a reason says. `place` is whether the text names where the guard comes from."""
+    """What a reason says. `place` is whether the text names where the guard comes from; `code` is without comment."""
 
     kind: str = "other"
     cause: str = "recompile-other"
@@ -32,7 +32,9 @@ class Reason:
     detail: str | None = None
     user_file: str | None = None
     user_line: int | None = None
+    user_fn: str | None = None
     place: bool = False
+    code: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def parse_reason(text: str) -> Reason:
     match = shared().one(_FAMILY, text)
     if match is not None and match.record in _COMMENTS:
         return _commented(match.fields, text)
-    return _bare(match, text)
+    return replace(_bare(match, text), code=text.strip())
 
 
 def split_reasons(text: str) -> list[str]:
@@ -92,7 +94,9 @@ def _commented(fields: dict[str, str], text: str) -> Reason:
         detail=reason.detail or note,
         user_file=fields.get("file"),
         user_line=int(line) if line else None,
+        user_fn=fields.get("fn"),
         place=line is not None,
+        code=code,
     )
 
 

@@ -8,12 +8,15 @@ FAMILIES = frozenset(
         "break_hint",
         "cache",
         "compile",
+        "compile_times",
         "cudagraphs",
+        "dynamic",
         "graph_breaks",
         "graphs",
         "guard_tree",
         "limit",
         "recompiles",
+        "schedule",
         "torch_bare",
     }
 )

@@ -1,4 +1,4 @@
-"""Graph texts to rows of `graphs` and `graph_ops`."""
+"""Graph texts to rows of `graphs`, `graph_ops` and, of generated code, `kernels`."""
 
 from dataclasses import dataclass, field
 
@@ -88,11 +88,12 @@ class Graphs:
         return "continuation"
 
     def _bare(self, segment: Segment, block: _Block) -> str | None:
-        """A format without prefixes: lines of a graph are indented, or blank."""
-        if segment.text.strip() and not segment.text.startswith(" "):
+        """A format without prefixes: lines of a graph are indented, or blank; those of code look like code."""
+        match = shared().one("graphs", segment.text)
+        is_code = block.graph.text.is_code and match is not None and match.record.startswith("code_")
+        if segment.text.strip() and not segment.text.startswith(" ") and not is_code:
             self.close()
             return None
-        match = shared().one("graphs", segment.text)
         self._line(block, segment, match.record if match else "", match.fields if match else {})
         return "continuation"
 
@@ -115,7 +116,7 @@ class Graphs:
 
 
 def graph_rows(sink: Sink, segment: Segment, graph: Graph, line_end: int) -> None:
-    """Write a graph and its calls; `segment` is the line that the graph begins with."""
+    """Write a graph, its calls and its kernels; `segment` is the line that the graph begins with."""
     text, collectives = graph.text, graph.text.collectives
     sink.row(
         "graphs",
@@ -140,4 +141,18 @@ def graph_rows(sink: Sink, segment: Segment, graph: Graph, line_end: int) -> Non
             dtype=call.dtype,
             shape=call.shape,
             is_collective=call.is_collective,
+            user_file=call.file,
+            user_line=call.line,
+        )
+    for index, kernel in enumerate(text.kernels):
+        sink.row(
+            "kernels",
+            segment,
+            compile_id=compile_id_of(segment),
+            graph_line=segment.line.line_no,
+            nth=index,
+            name=kernel.name,
+            language=kernel.language,
+            sources=kernel.sources,
+            ops=kernel.ops,
         )

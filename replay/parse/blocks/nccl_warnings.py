@@ -57,7 +57,7 @@ class Warnings:
 
     def other(self, sink: Sink, segment: Segment) -> None:
         """Take a warning of no family."""
-        if segment.record == "nccl_text" and _level(segment) == "warn":
+        if segment.record in {"nccl_text", "nccl_known"} and _level(segment) == "warn":
             self._is_in_trouble = True
         if not self._is_repeated(segment.text):
             _warning(sink, segment, _level(segment), "other")

@@ -1,6 +1,6 @@
 """All that torch.compile says, for one writer: hands each line to the part that reads it.
 
-One assembler instead of nine: most lines are of no interest to most parts, and a part is asked only where its grammar
+One assembler instead of twelve: most lines are of no interest to most parts, and a part is asked only where its grammar
 took the line or while it holds a block open.
 """
 
@@ -9,6 +9,7 @@ from typing import Protocol
 from replay.grammar.executor import shared
 from replay.parse.blocks.autotune import Autotune
 from replay.parse.blocks.caches import Caches
+from replay.parse.blocks.compile_times import CompileTimes
 from replay.parse.blocks.compiles import Compiles
 from replay.parse.blocks.cudagraphs import CudaGraphs
 from replay.parse.blocks.graph_breaks import GraphBreaks
@@ -16,10 +17,16 @@ from replay.parse.blocks.graphs import Graphs
 from replay.parse.blocks.guard_trees import GuardTrees
 from replay.parse.blocks.limits import Limits
 from replay.parse.blocks.recompiles import Recompiles
+from replay.parse.blocks.schedules import Schedules
+from replay.parse.blocks.symbols import Symbols
 from replay.parse.blocks.torch_messages import TorchMessages
 from replay.parse.model import Segment, Sink
 
 _BARE = "torch_bare"
+_FRAME, _SOURCE = 2, 4
+"""Blanks before a frame of a stack, and before the line of source code below it, which can read like anything."""
+_EXIT = "interpreter_exit"
+"""The head of a table whose lines are of another grammar than it."""
 
 
 class _Part(Protocol):
@@ -40,13 +47,14 @@ class _Part(Protocol):
 
 
 class TorchCompiler:
-    """Rows of compiles, guard_failures, recompile_limits, graph_breaks, graphs, graph_ops, cache_events, cudagraphs,
-    autotune, env and log_messages.
+    """Rows of compiles, compile_times, guards, guard_failures, symbols, recompile_limits, graph_breaks, graphs,
+    graph_ops, kernels, fusion_rounds, cache_events, cudagraphs, autotune, env and log_messages.
     """
 
     def __init__(self, sink: Sink) -> None:
         self._compiles = Compiles(sink)
         self._messages = TorchMessages(sink)
+        self._is_bare_next = False
         breaks = GraphBreaks(sink)
         self._by_family: dict[str, _Part] = {
             "recompiles": Recompiles(sink),
@@ -58,6 +66,9 @@ class TorchCompiler:
             "cache": Caches(sink),
             "cudagraphs": CudaGraphs(sink),
             "autotune": Autotune(sink),
+            "compile_times": CompileTimes(sink),
+            "dynamic": Symbols(sink),
+            "schedule": Schedules(sink),
         }
         self._parts = list(dict.fromkeys(self._by_family.values()))
 
@@ -69,13 +80,13 @@ class TorchCompiler:
             return None
         own, found = segment.match, shared().one(_BARE, segment.text)
         if found is None and not any(_goes_on(part, segment) for part in self._parts):
-            return None
+            return self._indented(segment)
         # the line may be known to another grammar as well (an exception's last line); here it is read as torch's
         segment.match = found
         verdict = self._ask(segment, everybody=found is not None)
         self._compiles.feed(segment)
         segment.match = own
-        return verdict
+        return verdict or ("parsed" if found is not None else self._indented(segment))
 
     def minds(self, header: str) -> bool:
         """See Assembler."""
@@ -90,8 +101,15 @@ class TorchCompiler:
         self._messages.close()
         self._compiles.close()
 
+    def _indented(self, segment: Segment) -> str | None:
+        """A line that is indented goes on with a message of a format that gives only its first line a header."""
+        blanks = _SOURCE if segment.match is not None else _FRAME
+        self._is_bare_next = self._is_bare_next and not segment.header and not segment.text[:blanks].strip()
+        return "continuation" if self._is_bare_next else None
+
     def _headed(self, segment: Segment) -> str | None:
-        verdict = self._ask(segment, everybody=False)
+        self._is_bare_next = "mmdd" not in segment.head
+        verdict = self._ask(segment, everybody=segment.record == _EXIT)
         self._compiles.feed(segment)
         family = segment.match.family if segment.match is not None else ""
         if verdict is None and family not in self._by_family:

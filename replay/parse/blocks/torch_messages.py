@@ -7,6 +7,10 @@ from replay.parse.model import Segment, Sink
 _LEVELS = {"W": "warning", "E": "error", "C": "critical", "F": "critical"}
 _NAMES = {"WARNING": "warning", "ERROR": "error", "CRITICAL": "critical"}
 _SAME = ("level", "level_name", "path", "lineno", "logger", "torch_logger", "trace_id", "artifact", "clock")
+_ADVICE = {"perf_hints"}
+"""Artifacts whose messages are kept although they are no warnings."""
+_OPTIMIZER = ("backends/distributed.py", "backends.distributed")
+"""Where the part of torch.compile speaks that splits graphs for DDP."""
 _CUT = 1000
 
 
@@ -39,9 +43,12 @@ class TorchMessages:
             self.close()
         head = segment.head
         level = _LEVELS.get(head.get("level", "")) or _NAMES.get(head.get("level_name", ""))
+        if level is None and (head.get("artifact") in _ADVICE or _is_optimizer(head)):
+            level = "info"
         # c10d and torchrun are read where failures are
         place = head.get("path") or head.get("logger") or head.get("torch_logger") or ""
-        if level is not None and segment.text.strip() and "distributed" not in place:
+        is_elsewhere = "distributed" in place and not _is_optimizer(head)
+        if level is not None and segment.text.strip() and not is_elsewhere:
             self._message = _Message(segment, level, [segment.text])
         return None
 
@@ -59,6 +66,11 @@ class TorchMessages:
             logger=head.get("path") or head.get("logger") or head.get("torch_logger"),
             text=" ".join(line.strip() for line in message.lines if line.strip())[:_CUT],
         )
+
+
+def _is_optimizer(head: dict[str, str]) -> bool:
+    place = head.get("path") or head.get("logger") or head.get("torch_logger") or ""
+    return place.endswith(_OPTIMIZER)
 
 
 def _is_same(segment: Segment, head: Segment) -> bool:
