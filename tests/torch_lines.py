@@ -1,13 +1,13 @@
 """Lines of torch's logs through the parser, for tests: headers of all versions, rows by table."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from replay.grammar.executor import shared
-from replay.parse.model import Counts, Segment, Value
+from replay.parse.model import Counts, Reading, Segment, Value
 from replay.parse.pipeline import parse_file
-from replay.sources.model import Hints, Identity, Line, SourceFile
+from replay.sources.model import Batch, Hints, Identity, Line, SourceFile
 
 
 class Rows:
@@ -24,6 +24,13 @@ class Rows:
 
     def line(self, line: Line, writer_id: int, kind: str, form: str | None, t: float | None) -> None:
         self.kinds.append(kind)
+
+    def lines(self, batch: Batch, read: Reading) -> None:
+        self.kinds += [kind for kind in read.kinds if kind is not None]
+
+    def rows(self, table: str, columns: dict[str, Sequence[Value]]) -> None:
+        for values in zip(*columns.values(), strict=True):
+            self.tables[table].append({k: v for k, v in zip(columns, values, strict=True) if v is not None})
 
     def row(self, table: str, segment: Segment, **columns: Value) -> None:
         told = {name: value for name, value in columns.items() if value is not None}
