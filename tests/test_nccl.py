@@ -416,3 +416,49 @@ def test_lark_takes_the_same_lines(grammar, form, texts):
                 taken = False
             match = next((m for f in families("nccl", "INFO") if (m := EXECUTOR.one(f, line))), None)
             assert taken == (match is not None and match.form == form), line
+
+
+def test_paths_and_graphs_and_costs() -> None:
+    rows, _ = parse(
+        [
+            said("GPU/0-1a000 :GPU/0-1a000 (0/5000.0/LOC) NVS/0-0 (1/480.0/NVL) CPU/0-0 (2/24.0/PHB) "),
+            said("Pattern 4, crossNic 0, nChannels 12, bw 30.000000/24.0, type NVL/PIX, sameChannels 1"),
+            said("  Algorithm   |                            Tree                  |"),
+            said("  Protocol    |             LL |          LL128 |         Simple |"),
+            said(" Max NThreads |            512 |            640 |            512 |"),
+            said("    AllReduce |    10.6/  13.9 |    19.0/  32.9 |    -1.0/  -1.0 |"),
+            said("    AllReduce |    10.6/  13.9 |    19.0/  32.9 |"),
+        ]
+    )
+    paths = [(p["node"], p["peer"], p["hops"], p["bw"], p["type"]) for p in rows.tables["topology_paths"]]
+    assert paths[1:] == [("GPU/0-1a000", "NVS/0-0", 1, 480.0, "NVL"), ("GPU/0-1a000", "CPU/0-0", 2, 24.0, "PHB")]
+    (graph,) = rows.tables["channel_graphs"]
+    assert (graph["pattern"], graph["channels"], graph["bw_intra"], graph["type_inter"]) == ("ring", 12, 30.0, "PIX")
+    costs = [(c["algo"], c["proto"], c["latency_us"], c["bw"]) for c in rows.tables["tuning_costs"]]
+    assert costs == [("Tree", "LL", 10.6, 13.9), ("Tree", "LL128", 19.0, 32.9), ("Tree", "Simple", -1.0, -1.0)]
+
+
+def test_costs_up_to_2_17_stand_in_one_table() -> None:
+    rows, _ = parse(
+        [
+            said("Latency/AlgBw |    Tree/    LL |    Tree/ LL128 |    Ring/Simple |"),
+            said("   Max NThreads |            512 |            640 |            512 |"),
+            said("  AllReduce |    10.6/  13.9 |    19.0/  32.9 |    15.0/   6.0 |"),
+        ]
+    )
+    assert [(c["algo"], c["proto"]) for c in rows.tables["tuning_costs"]] == [
+        ("Tree", "LL"),
+        ("Tree", "LL128"),
+        ("Ring", "Simple"),
+    ]
+
+
+def test_what_the_initialisation_took() -> None:
+    told = row(
+        "comms",
+        "Init timings - ncclCommInitRank: rank 0 nranks 2 total 1.37 (kernels 0.24, alloc 0.01, bootstrap 0.75, "
+        "allgathers 0.01, topo 0.06, graphs 0.02, connections 0.25, rest 0.03)",
+    )
+    assert (told["total_s"], told["bootstrap_s"], told["topo_s"], told["connections_s"]) == (1.37, 0.75, 0.06, 0.25)
+    older = row("comms", "Init timings: rank 0 nranks 2 total 1.37 (kernels 0.24, bootstrap 0.75, rest 0.03)")
+    assert (older["bootstrap_s"], older.get("topo_s")) == (0.75, None)

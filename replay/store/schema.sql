@@ -309,7 +309,7 @@ CREATE TABLE cudagraphs ( -- cudagraph lines
 
 CREATE TABLE comms ( -- one row per communicator line of a rank: start, complete, destroy, abort, split, finalize, revoke
     @common,
-    event VARCHAR, -- start, complete, timings, layout, finalize, destroy, abort, revoke, and -start of the last four where the begin was told
+    event VARCHAR, -- start, complete, timings, bootstrap (its timings), layout, finalize, destroy, abort, revoke, and -start of the last four where the begin was told
     fn VARCHAR, -- ncclCommInitRank, ncclCommSplit, ...
     comm_id VARCHAR, -- equal on all ranks of a communicator: commId without 0x, and behind / what tells splits of one colour apart; NULL where the version prints none
     ptr VARCHAR, -- pointer of the communicator in its process

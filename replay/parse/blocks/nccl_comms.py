@@ -69,6 +69,8 @@ class Communicators:
                 self._row(sink, segment, "layout")
             case "comm_timings":
                 self._row(sink, segment, "timings")
+            case "bootstrap_timings":
+                self._row(sink, segment, "bootstrap")
             case "split_left_out":
                 self._count_split(integer(fields["comm_rank"]))
             case "nccl_version":
@@ -127,6 +129,10 @@ class Communicators:
             color=integer(fields.get("color")),
             key=integer(fields.get("key")),
             total_s=real(fields.get("total_s")),
+            bootstrap_s=real(fields.get("bootstrap_s")),
+            topo_s=real(fields.get("topo_s")),
+            graphs_s=real(fields.get("graphs_s")),
+            connections_s=real(fields.get("connections_s")),
             nodes=integer(fields.get("nodes")),
             local_ranks=integer(fields.get("local_ranks")),
         )
