@@ -1,7 +1,9 @@
 """One file through the stages: lines -> segments -> matches -> assemblers -> rows, and every line counted once."""
 
+import gc
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import groupby
 
 from replay.grammar.executor import ReExecutor
@@ -20,7 +22,8 @@ from replay.parse.segments import Segmenter
 from replay.sources.model import Batch, Hints, Identity, Line, SourceFile
 
 _RANK = {"parsed": 3, "continuation": 2, "malformed": 1, "plain": 0}
-_TEXT_CUT = 400
+_OBJECTS = 200_000
+"""New objects after which Python looks for garbage in cycles."""
 
 
 class FileParser:
@@ -252,10 +255,22 @@ def parse_file(
     if reader is not None:
         return reader(file, batches, sink, hints)
     parser = FileParser(file, sink, hints, executor or ReExecutor())
-    for batch in batches:
-        if isinstance(batch, Batch):
-            parser.feed_batch(batch)
-        else:
-            parser.feed(batch)
-    parser.close()
+    with _seldom_collected():
+        for batch in batches:
+            if isinstance(batch, Batch):
+                parser.feed_batch(batch)
+            else:
+                parser.feed(batch)
+        parser.close()
     return parser.counts
+
+
+@contextmanager
+def _seldom_collected() -> Iterator[None]:
+    """Look for garbage in cycles seldom: a batch makes many objects, and none that refer to each other."""
+    before = gc.get_threshold()
+    gc.set_threshold(_OBJECTS, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

@@ -1,0 +1,261 @@
+"""Ingest to disk against lnav on the same bytes, in turns; CPU seconds, not wall-clock.
+
+    python bench/ingest.py [--mb 200] [--runs 3] [--set coll info dynamo guards]
+
+Four sets are written: operations of NCCL (8 files), a mix of what NCCL logs at start (8 files), what torch traces
+(TORCH_LOGS=+dynamo) and recompiles with guards (TORCH_LOGS=recompiles_verbose,guards; a quarter of the size). torch's
+lines are recorded from the installed torch and repeated with other stamps, process ids and compile ids. lnav gets a
+format with a pattern for each kind of line that we store fields of:
+
+    equal   lnav extracts and writes (CSV) every field that we store; our CPU / lnav's is to be at most 0.7
+    query   lnav answers one query on header fields and keeps nothing; at most 1.5, the aim is 1.0
+
+lnav is a Debian package; without it our figures are printed alone.
+"""
+
+import argparse
+import json
+import os
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+OPS = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast")
+FILES = 8
+STAMP = r"(?<timestamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)"
+NCCL = rf"^\[{STAMP}\] (?<host>[^: ]+):(?<pid>\d+):(?<tid>\d+) \[(?<dev>-?\d+)\] NCCL (?<level>[A-Z]+) "
+TORCH = (
+    r"^(?<level>[VDIWEC])(?<timestamp>\d{4} \d\d:\d\d:\d\d\.\d+) (?<pid>\d+) (?<path>[^\]:]+):(?<lineno>\d+)\]"
+    r"(?: \[(?<compile_id>[0-9/_!-]+)\])?(?: \[__(?<artifact>[a-z_]+)\])? ?"
+)
+COMMENT = r"(?:\s+#\s(?<code_line>.*?)\s+#\s(?<user_file>[^ ]+):(?<user_line>\d+) in (?<user_fn>\S+)(?: \(.*\))?)?"
+PATTERNS = {
+    "coll": {
+        "coll": NCCL + r"(?<op>[A-Za-z]+): opCount (?<op_count>[0-9a-f]+) sendbuff 0x[0-9a-f]+ recvbuff 0x[0-9a-f]+ "
+        r"count (?<count>\d+) datatype (?<dtype>\d+) op (?<redop>\d+) root (?<root>\d+) comm (?<comm>0x[0-9a-f]+) "
+        r"\[nranks=(?<nranks>\d+)\] stream 0x[0-9a-f]+(?<body>)$",
+    },
+    "info": {
+        "p2p": NCCL + r"Channel (?<channel>\d+)/(?<conn>\d+) : (?<me>\d+)\[(?<mydev>[0-9a-f]+)\] -> (?<peer>\d+)"
+        r"\[(?<peerdev>[0-9a-f]+)\] via (?<transport>P2P)/(?<method>\S+)(?<body>)$",
+        "net": NCCL + r"Channel (?<channel>\d+)/(?<conn>\d+) : (?<me>\d+)\[(?<mydev>[0-9a-f]+)\] -> (?<peer>\d+)"
+        r"\[(?<peerdev>[0-9a-f]+)\] \[(?<direction>send|receive)\] via NET/(?<transport>\w+)/(?<netdev>\d+)"
+        r"(?:/(?<gdr>GDRDMA))?(?<body>)$",
+        "ring": NCCL + r"Ring (?<channel>\d+) : (?<prev>-?\d+) -> (?<me>\d+) -> (?<peer>\d+)(?<body>)$",
+        "env": NCCL + r"(?<name>NCCL_\w+) set by environment to (?<value>.*)(?<body>)$",
+        "other": NCCL + r"(?<body>.*)$",
+    },
+    "dynamo": {
+        "guard": TORCH + r"(?<depth>(?:\| )*)\+- (?<guard>[A-Z_]+): (?<code>.*?)" + COMMENT + r"(?<body>)$",
+        "manager": TORCH + r"(?<depth>(?:\| )*)\+- (?<manager>\w+): source=(?<source>.*?), "
+        r"accessed_by=(?<accessor>.*?), type=(?<body>.*)$",
+        "other": TORCH + r"(?<body>.*)$",
+    },
+}
+PATTERNS["guards"] = PATTERNS["dynamo"]
+INTEGERS = {"pid", "tid", "dev", "count", "dtype", "redop", "root", "nranks", "channel", "conn", "me", "peer", "lineno"}
+SAMPLES = {"coll": "coll", "info": "ring", "dynamo": "other", "guards": "other"}
+JOB = """
+    import torch
+    class Block(torch.nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.up, self.down, self.scale = torch.nn.Linear(width, width), torch.nn.Linear(width, width), 1.0
+        def forward(self, x):
+            return x + self.down(torch.relu(self.up(x)) * self.scale)
+    model = torch.nn.Sequential(*[Block(16) for _ in range(3)])
+    def step(x, factor):
+        return model(x).sum() * factor
+    compiled = torch.compile(step, backend="aot_eager")
+    for size, factor in ((4, 2), (5, 2), (6, 2), (4, 3), (4, 5.5), (4, True)):
+        compiled(torch.randn(size, 16), factor)
+"""
+
+
+def coll(seed: int) -> Iterator[str]:
+    """Operations of one rank."""
+    rnd, n = random.Random(seed), 0
+    head = f"node{seed // 4}:{4000 + seed}:{4100 + seed} [{seed % 4}] NCCL INFO "
+    while True:
+        stamp = f"[2026-11-29 {n // 36000 % 24:02d}:{n // 600 % 60:02d}:{n // 10 % 60:02d}] "
+        send, receive = rnd.getrandbits(40), rnd.getrandbits(40)
+        yield (
+            f"{stamp}{head}{rnd.choice(OPS)}: opCount {n:x} sendbuff 0x7f{send:010x} recvbuff 0x7f{receive:010x} count "
+            f"{rnd.choice((1024, 4096, 1048576, 25557032))} datatype 7 op 0 root 0 comm 0x55{rnd.getrandbits(2):010x} "
+            f"[nranks=8] stream 0x56{seed:010x}\n"
+        )
+        n += 1
+
+
+def info(seed: int) -> Iterator[str]:
+    """What one rank says while its communicators are made."""
+    rnd, n = random.Random(seed), 0
+    head = f"node{seed // 4}:{4000 + seed}:{4100 + seed} [{seed % 4}] NCCL INFO "
+    while True:
+        stamp = f"[2026-11-29 {n // 36000 % 24:02d}:{n // 600 % 60:02d}:{n // 10 % 60:02d}] "
+        channel, me, peer = rnd.randrange(24), rnd.randrange(8), rnd.randrange(8)
+        body = rnd.choice((
+            f"Channel {channel:02d}/0 : {me}[{me}] -> {peer}[{peer}] via P2P/IPC",
+            f"Channel {channel:02d}/0 : {me}[{me}] -> {peer}[{peer}] via P2P/CUMEM/read",
+            f"Channel {channel:02d}/0 : {me}[{me}] -> {peer}[{peer}] [send] via NET/IB/{me}/GDRDMA",
+            f"Channel {channel:02d}/0 : {me}[{me}] -> {peer}[{peer}] [receive] via NET/Socket/{me}",
+            f"Ring {channel:02d} : {me} -> {peer} -> {rnd.randrange(8)}",
+            f"Connected to proxy localRank {me} -> connection 0x7f{rnd.getrandbits(40):010x}",
+            f"New proxy send connection {n} from local rank {me}, transport 2",
+            "NCCL_SOCKET_IFNAME set by environment to eth0",
+            "P2P Chunksize set to 524288",
+            "Connected all rings",
+            "Using network IB",
+        ))  # fmt: skip
+        yield f"{stamp}{head}{body}\n"
+        n += 1
+
+
+def recorded(logs: str, place: Path) -> Iterator[str]:
+    """Lines of a real torch, again and again: each time as of another process, at another time."""
+    script = place / "job.py"
+    script.write_text(textwrap.dedent(JOB))
+    done = subprocess.run(
+        [sys.executable, str(script)], env=os.environ | {"TORCH_LOGS": logs}, capture_output=True, text=True, check=True
+    )
+    lines = [line for line in done.stderr.splitlines(keepends=True) if line[:1] in "VDI" and line[1:5].isdigit()]
+    pid = lines[0].split()[2]
+    for again in range(10**9):
+        hour, minute = again // 60 % 24, again % 60
+        for line in lines:
+            yield f"{line[:6]}{hour:02d}:{minute:02d}{line[11:]}".replace(f" {pid} ", f" {70000 + again % 16} ", 1)
+
+
+def write(name: str, size: int, place: Path) -> list[Path]:
+    """Write a set of about `size` bytes."""
+    place.mkdir()
+    sources: dict[str, Callable[[int], Iterator[str]]] = {"coll": coll, "info": info}
+    if name in sources:
+        jobs = [(place / f"rank{r}.log", sources[name](r), size // FILES) for r in range(FILES)]
+    else:
+        logs = "+dynamo" if name == "dynamo" else "recompiles_verbose,guards"
+        jobs = [(place / "torch.log", recorded(logs, place.parent), size if name == "dynamo" else size // 4)]
+    for path, lines, most in jobs:
+        with path.open("w") as out:
+            written = 0
+            for line in lines:
+                written += out.write(line)
+                if written >= most:
+                    break
+    return [path for path, _, _ in jobs]
+
+
+def lnav_format(name: str, home: Path, sample: str) -> str:
+    """Write the format file; return the columns of its table."""
+    patterns = PATTERNS[name]
+    fields: list[str] = []
+    for pattern in patterns.values():
+        fields += [f.split(">")[0] for f in pattern.split("(?<")[1:]]
+    names = [f for f in dict.fromkeys(fields) if f not in {"timestamp", "level", "body"}]
+    stamp = "%m%d %H:%M:%S.%f" if name in {"dynamo", "guards"} else "%Y-%m-%d %H:%M:%S"
+    definition = {
+        "title": name,
+        "multiline": False,
+        "timestamp-format": [stamp],
+        "regex": {key: {"pattern": pattern} for key, pattern in patterns.items()},
+        "level-field": "level",
+        "body-field": "body",
+        "value": {f: {"kind": "integer" if f in INTEGERS else "string"} for f in names},
+        "sample": [{"line": sample}],
+    }
+    place = home / "formats" / name
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "format.json").write_text(json.dumps({f"bench_{name}": definition}))
+    return ", ".join(names)
+
+
+def cpu_of(command: list[str], env: dict[str, str] | None = None) -> tuple[float, int]:
+    """CPU seconds of a command and of all it started, and its peak memory in MB."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)[:200]}: {done.stderr[-800:]}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, int(done.stdout.split()[-1] or 0)
+
+
+OURS = """
+    import resource, sys
+    from pathlib import Path
+    from replay.grammar.executor import shared
+    from replay.parse.pipeline import parse_file
+    from replay.sources.discover import discover
+    from replay.sources.model import Hints
+    from replay.sources.read import read_batches
+    from replay.store import database
+    from replay.store.writer import TableSink
+    with database.building(Path(sys.argv[2])) as con:
+        sink = TableSink(con)
+        con.execute("BEGIN")
+        for file in discover([sys.argv[1]], Hints()).files:
+            counts = parse_file(file, read_batches(file, Hints(), sink.problem), sink, Hints(), shared())
+            sink.file(file, counts, ends_whole=True)
+        sink.flush()
+        con.execute("COMMIT")
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def ours(logs: Path, database: Path) -> tuple[float, int]:
+    """Our CPU seconds, start-up included, and peak memory in MB."""
+    database.unlink(missing_ok=True)
+    return cpu_of([sys.executable, "-c", textwrap.dedent(OURS), str(logs), str(database)])
+
+
+def lnav(home: Path, files: list[Path], *commands: str) -> float:
+    """CPU seconds of lnav without a screen."""
+    arguments = [word for command in commands for word in ("-c", command)]
+    return cpu_of(["lnav", "-n", "-I", str(home), *arguments, "-c", ";SELECT 0", *map(str, files)])[0]
+
+
+def main() -> None:
+    """Run the sets that were asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--mb", type=int, default=200)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--set", nargs="+", default=list(PATTERNS), choices=list(PATTERNS))
+    options = parser.parse_args()
+    has_lnav = shutil.which("lnav") is not None
+    print("set     MB   ours CPU s   MB/s  peak MB   lnav equal   ratio   lnav query   ratio")
+    for name in options.set:
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder)
+            files = write(name, options.mb * 1_000_000, place / "logs")
+            size = sum(f.stat().st_size for f in files) / 1e6
+            sample = next(line for line in files[0].read_text().splitlines() if name in {"dynamo", "guards"} or line)
+            columns = lnav_format(name, place / "home", sample)
+            every = f";SELECT log_path, log_line, log_time, log_level, {columns}, log_raw_text FROM bench_{name}"
+            query = f";SELECT log_level, count(*) FROM bench_{name} GROUP BY log_level"
+            mine: list[float] = []
+            equal: list[float] = []
+            asked: list[float] = []
+            peak = 0
+            for _ in range(options.runs):
+                seconds, memory = ours(place / "logs", place / "db.duckdb")
+                mine.append(seconds)
+                peak = max(peak, memory)
+                if has_lnav:
+                    equal.append(lnav(place / "home", files, every, f":write-csv-to {place / 'out.csv'}"))
+                    asked.append(lnav(place / "home", files, query))
+            seconds = statistics.median(mine)
+            line = f"{name:7}{size:4.0f}{seconds:12.2f}{size / seconds:8.1f}{peak:8d}"
+            if has_lnav:
+                most, least = statistics.median(equal), statistics.median(asked)
+                line += f"{most:13.2f}{seconds / most:8.2f}{least:13.2f}{seconds / least:8.2f}"
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Lines read many at once give the rows that they give one by one."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import duckdb
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replay.grammar.bulk import BulkExecutor
+from replay.grammar.executor import shared
+from replay.grammar.model import Match
+from replay.parse.families import BY_HEADER
+from replay.parse.pipeline import parse_file
+from replay.resources import folder
+from replay.sources import read
+from replay.sources.discover import discover
+from replay.sources.model import Hints, Line, SourceFile
+from replay.store import schema
+from replay.store.writer import TableSink
+
+SHARED = Path(__file__).parents[2] / "shared"
+CORPORA = sorted(p.parent for p in folder("corpora").glob("*/truth.json"))
+REAL = sorted((SHARED / "nccl_real").glob("*.log")) + sorted((SHARED / "wild").glob("*.log"))
+
+POOL = [
+    "n1:100:101 [0] NCCL INFO comm 0x55aa rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1a000 commId 0x1234 - Init START",
+    "n1:100:101 [0] NCCL INFO comm 0x55aa rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1a000 commId 0x77 - Init START",
+    "n1:100:101 [0] NCCL INFO comm 0x55aa rank 0 nranks 2 cudaDev 0 busId 1a000 - Destroy COMPLETE",
+    "n1:100:101 [0] NCCL INFO AllReduce: opCount 1f sendbuff 0x7f recvbuff 0x7e count 12 datatype 7 op 0 root 0 "
+    "comm 0x55aa [nranks=2] stream 0x1",
+    "n1:200:201 [1] NCCL INFO Broadcast: opCount 2 sendbuff 0x7f recvbuff 0x7e count 99999999999999999999999 "
+    "datatype 7 op 0 root 1 comm 0x55aa [nranks=2] stream 0x1",
+    "n1:100:101 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/IPC",
+    "n1:100:101 [0] NCCL INFO Channel 01/0 : 0[0] -> 1[1] [send] via NET/IB/0/GDRDMA",
+    "n1:100:101 [0] NCCL INFO Ring 00 : 1 -> 0 -> 1",
+    "n1:100:101 [0] NCCL INFO Trees [0] 1/-1/-1->0->-1 [1] 1/-1/-1->0->-1",
+    "n1:100:101 [0] NCCL INFO NCCL_ALGO set by environment to Ring",
+    "n1:100:101 [0] NCCL INFO Connected all rings",
+    "n1:100:101 [0] NCCL INFO something that nobody knows",
+    "n1:100:101 [0] transport/net.cc:12 NCCL WARN Call to connect returned Connection refused",
+    "n1:100:101 [0] NCCL INFO Ring 00 : 1 -n1:200:201 [1] NCCL INFO Ring 01 : 0 -> 1 -> 0",
+    "[2026-11-29 23:59:59] n1:100:101 [0] NCCL INFO Ring 01 : 1 -> 0 -> 1",
+    "V1129 22:51:29.204000 100 torch/_dynamo/symbolic_convert.py:1584] [0/0] [__trace_bytecode] TRACE LOAD_FAST x []",
+    "V1129 22:51:30.204000 100 torch/_dynamo/symbolic_convert.py:1554] [0/1] [__trace_source] TRACE starts_line t.py:3",
+    "V1129 22:51:31.004000 100 torch/_dynamo/output_graph.py:2835] [0/0] [__graph_code] TRACED GRAPH",
+    "V1129 22:51:31.104000 100 torch/_dynamo/output_graph.py:2835] [0/0] [__graph_code]     l_x_ = L_x_",
+    "I1129 22:51:31.204000 100 torch/_dynamo/convert_frame.py:1000] [0/1] step 1: torchdynamo start tracing f t.py:3",
+    "W1129 22:51:32.204000 100 torch/_dynamo/convert_frame.py:1000] [0/1] a warning",
+    "W1129 22:51:32.204000 100 torch/_dynamo/convert_frame.py:1000] [0/1]   that goes on",
+    "V1129 22:51:33.204000 100 torch/_dynamo/guards.py:4786] [0/0] [__guards] GUARDS:",
+    "V1129 22:51:33.204000 100 torch/_dynamo/guards.py:4483] [0/0] [__guards] +- RootGuardManager",
+    "[rank1]: Traceback (most recent call last):",
+    "Traceback (most recent call last):",
+    '  File "t.py", line 3, in f',
+    "ValueError: no",
+    "Fatal Python error: Segmentation fault",
+    "step 3 loss 1.25",
+    "\x1b[32mn1:100:101 [0] NCCL INFO Ring 00 : 1 -> 0 -> 1\x1b[0m",
+    "n1:100:101 [0] NCCL INFO Ring 00 : 1 -> 0 -> 1\rn1:100:101 [0] NCCL INFO Ring 00 : 1 -> 0 -> 1",
+    "",
+]
+
+
+def tables(logs: Path, *, at_once: bool) -> dict[str, list[str]]:
+    con = duckdb.connect()
+    schema.create(con)
+    sink = TableSink(con)
+
+    def batches(file: SourceFile) -> Iterable[Sequence[Line]]:
+        for batch in read.read_batches(file, Hints(), sink.problem):
+            yield batch if at_once else list(batch)
+
+    for file in discover([str(logs)], Hints()).files:
+        counts = parse_file(file, batches(file), sink, Hints(), shared())
+        assert counts.lines == counts.parsed + counts.continuation + counts.plain + counts.malformed
+        sink.file(file, counts, ends_whole=True)
+    sink.flush()
+    found = {t.name: sorted(map(repr, con.execute(f"FROM {t.name}").fetchall())) for t in schema.base_tables()}
+    numbers = con.execute("SELECT file_id, line_no FROM lines").fetchall()
+    assert len(numbers) == len(set(numbers))
+    con.close()
+    return found
+
+
+@pytest.mark.parametrize("case", CORPORA, ids=lambda p: p.name)
+def test_own_corpus(case: Path) -> None:
+    assert tables(case / "logs", at_once=True) == tables(case / "logs", at_once=False)
+
+
+@pytest.mark.skipif(not REAL, reason="the real logs are not here")
+def test_real_logs(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    for file in REAL[::5]:
+        (logs / file.name).write_bytes(file.read_bytes())
+    assert tables(logs, at_once=True) == tables(logs, at_once=False)
+
+
+@settings(max_examples=60)
+@given(
+    picks=st.lists(st.sampled_from(POOL), min_size=1, max_size=60),
+    batch=st.integers(1, 40),
+    cuts=st.lists(st.tuples(st.integers(0, 59), st.integers(0, 200)), max_size=3),
+    ending=st.sampled_from(["\n", ""]),
+)
+def test_any_order_of_lines(
+    tmp_path_factory: pytest.TempPathFactory,
+    picks: list[str],
+    batch: int,
+    cuts: list[tuple[int, int]],
+    ending: str,
+) -> None:
+    for which, length in cuts:
+        if which < len(picks):
+            picks[which] = picks[which][:length]
+    logs = tmp_path_factory.mktemp("logs")
+    (logs / "console.log").write_text("\n".join(["begin", *picks]) + ending)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(read, "BATCH", batch)
+        assert tables(logs, at_once=True) == tables(logs, at_once=False)
+
+
+@pytest.mark.parametrize("families", [("headers",), *(tuple(names) for names in BY_HEADER.values())])
+@given(texts=st.lists(st.sampled_from([t.partition("INFO ")[2] or t for t in POOL] + POOL), max_size=30))
+def test_the_executors_take_the_same(families: tuple[str, ...], texts: list[str]) -> None:
+    taken, rest = BulkExecutor(families).take(texts)
+    found: dict[int, Match] = {}
+    for piece in taken:
+        columns = piece.columns()
+        for n, place in enumerate(piece.where):
+            fields = {name: value for name, values in columns.items() if (value := values[n]) is not None}
+            found[place] = Match(piece.family, piece.production.form, piece.production.record, fields)
+    for place, text in enumerate(texts):
+        expected = next((m for family in families if (m := shared().one(family, text)) is not None), None)
+        assert found.get(place) == expected
+        assert (place in rest) == (expected is None)
