@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 
 from replay.grammar.bulk import Columns, Taken, shared
 from replay.parse.blocks import ALONE
+from replay.parse.blocks.guard_trees import GuardLine
 from replay.parse.clock import Clock
 from replay.parse.families import BY_ARTIFACT, families
-from replay.parse.model import Reading
+from replay.parse.model import Passing, Reading
 from replay.parse.rows import Rows
 from replay.parse.segments import may_be_glued, refine, world
 from replay.sources.model import Batch, Identity
@@ -28,6 +29,9 @@ _ANNOUNCES = re.compile("CONVERT|raph break")
 """Words by which torch announces a traceback that it survives: parse.blocks.tracebacks looks for them."""
 _LONGEST_PID = 12
 _MOST_MINUTES = 10_000
+_GUARDS = ("guard_tree",)
+_OF_TREE = frozenset({"guard_manager", "guard_pair", "guard_leaf"})
+_OF_NCCL, _OF_TORCH = Passing("nccl"), Passing("torch")
 SLOW = -1
 """In place of a writer: the line is to be read by itself."""
 
@@ -47,12 +51,14 @@ class Group:
 @dataclass(slots=True)
 class Survey:
     """What can be said of a batch at once. `heads` is the header of each line that is not slow; `ids` the compile id of
-    those of torch, "" where they have none.
+    those of torch, "" where they have none; `guards` the lines of
+    trees of guards.
     """
 
     reading: Reading
-    heads: list[str]
+    heads: list[Passing | None]
     ids: dict[int, str]
+    guards: dict[int, GuardLine] = field(default_factory=dict)
     groups: list[Group] = field(default_factory=list)
 
 
@@ -78,7 +84,7 @@ class Surveyor:
                 continue
             if survey is None:
                 reading = Reading([None] * count, [None] * count, [SLOW] * count, [None] * count)
-                survey = Survey(reading, [""] * count, {})
+                survey = Survey(reading, [None] * count, {})
             where = head.where if places is None else [places[w] for w in head.where]
             if form == _TORCH:
                 self._torch(batch, survey, where, head)
@@ -117,7 +123,7 @@ class Surveyor:
                     places.append(place)
                     reading.writers[place], reading.ts[place] = writers[at], ts[at]
                     reading.forms[place], reading.kinds[place] = message.production.form, "parsed"
-                    heads[place] = "nccl"
+                    heads[place] = _OF_NCCL
                 rows = ALONE[key]
                 if rows is not None:
                     survey.groups.append(Group(key[1], rows, places, message.columns()))
@@ -155,6 +161,7 @@ class Surveyor:
         is_torch = [worlds[path] == "torch" and "distributed" not in (path or "") for path in columns["path"]]
         chosen: list[int] = []
         unmarked: list[int] = []
+        guards: list[int] = []
         for n, body in enumerate(bodies):
             if writers[n] < 0 or not is_torch[n] or ranks[n] is not None or levels[n] not in _QUIET_TORCH:
                 continue
@@ -165,6 +172,8 @@ class Surveyor:
                 unmarked.append(n)
             elif artifact not in BY_ARTIFACT:
                 chosen.append(n)
+            elif BY_ARTIFACT[artifact] == _GUARDS:
+                guards.append(n)
         _, silent = shared(families("torch", None)).take([bodies[n] or "" for n in unmarked])
         chosen += [unmarked[n] for n in silent]
         times = self._torch_stamps(columns["mmdd"], columns["clock"])
@@ -173,8 +182,27 @@ class Surveyor:
             place = where[n]
             reading.writers[place], reading.ts[place] = writers[n], times[n]
             reading.forms[place], reading.kinds[place] = "torch", "parsed"
-            heads[place] = "torch"
+            heads[place] = _OF_TORCH
             survey.ids[place] = ids[n] or ""
+        taken, _ = shared(_GUARDS).take([bodies[n] or "" for n in guards])
+        for message in taken:
+            if message.production.record not in _OF_TREE:
+                continue
+            fields = message.columns()
+            is_guard = message.production.record == "guard_leaf"
+            missing: Sequence[str | None] = (None,) * len(message.where)
+            depths = fields.get("depth", missing)
+            whats = fields.get("guard_kind" if is_guard else "source", missing)
+            others = fields.get("code" if is_guard else "accessor", missing)
+            for at, depth, what, text in zip(message.where, depths, whats, others, strict=True):
+                if is_guard and text is None:
+                    continue
+                n = guards[at]
+                place = where[n]
+                reading.writers[place], reading.ts[place] = writers[n], times[n]
+                reading.forms[place], reading.kinds[place] = message.production.form, "continuation"
+                heads[place] = Passing("torch", artifacts[n], ids[n])
+                survey.guards[place] = GuardLine(batch.first_no + place, times[n], is_guard, depth, what, text)
 
     def _torch_writers(self, batch: Batch, where: list[int], columns: Columns) -> list[int]:
         keys = list(zip(columns["id"], _identities(batch, where), strict=True))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from replay.grammar.model import Match
 from replay.sources.model import Batch, Identity, Line, SourceFile
@@ -63,6 +63,16 @@ class Reading:
     ts: list[float | None]
 
 
+class Passing(NamedTuple):
+    """Of a line that is read with many at once: its header ("nccl", "torch"); of one of a tree of guards also the
+    artifact and the compile id in the header.
+    """
+
+    header: str
+    artifact: str | None = None
+    trace_id: str | None = None
+
+
 class LineSink(Sink, Protocol):
     """A sink that also numbers writers and keeps the lines themselves."""
 
@@ -94,9 +104,9 @@ class Assembler(Protocol):
         """
         ...
 
-    def minds(self, header: str) -> bool:
-        """Whether a line with this header ("nccl", "torch") that tells nothing by itself may matter to a block that is
-        open. Where not, such a line need not be fed.
+    def minds(self, passing: Passing) -> bool:
+        """Whether a line that is known to tell nothing but to those it is for may matter to a block that is open. Where
+        not, it need not be fed.
         """
         ...
 

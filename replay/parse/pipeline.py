@@ -12,10 +12,11 @@ from replay.parse.blocks import FACTORIES
 from replay.parse.blocks.nccl import NcclLines
 from replay.parse.blocks.nccl_collectives import OPERATIONS, memberships
 from replay.parse.blocks.nccl_comms import Communicators
+from replay.parse.blocks.torch_compiler import TorchCompiler
 from replay.parse.bulk import Group, Survey, Surveyor
 from replay.parse.clock import Clock
 from replay.parse.families import families
-from replay.parse.model import Assembler, Counts, LineSink, Reading, Segment, Value
+from replay.parse.model import Assembler, Counts, LineSink, Passing, Reading, Segment, Value
 from replay.parse.readers import READERS
 from replay.parse.rejoin import Process, Rejoiner
 from replay.parse.segments import Segmenter
@@ -77,7 +78,7 @@ class FileParser:
                 at = begin
             else:
                 span = list(zip(reading.writers[begin:end], survey.heads[begin:end], strict=True))
-                minded = {key for key in set(span) if any(a.minds(key[1]) for a in self._of(key[0]))}
+                minded = {key for key in set(span) if key[1] and any(a.minds(key[1]) for a in self._of(key[0]))}
                 at = next((n for n, key in enumerate(span, begin) if key in minded), end) if minded else end
                 if begin < at:
                     self._passed(batch, survey, begin, at)
@@ -89,12 +90,14 @@ class FileParser:
 
     def _passed(self, batch: Batch, survey: Survey, begin: int, end: int) -> None:
         """Tell those who follow the stream that these lines went by."""
-        writers, kinds, forms = survey.reading.writers, self.counts, self.counts.forms
-        kinds.lines += end - begin
-        kinds.parsed += end - begin
-        for form, times in Counter(survey.reading.forms[begin:end]).items():
+        reading, counts = survey.reading, self.counts
+        counts.lines += end - begin
+        for kind, times in Counter(reading.kinds[begin:end]).items():
+            if kind:
+                setattr(counts, kind, getattr(counts, kind) + times)
+        for form, times in Counter(reading.forms[begin:end]).items():
             if form:
-                forms[form] = forms.get(form, 0) + times
+                counts.forms[form] = counts.forms.get(form, 0) + times
         at = begin
         for (writer, head, is_wrapped), run in groupby(range(begin, end), lambda n: _stream(batch, survey, n)):
             size = sum(1 for _ in run)
@@ -102,15 +105,38 @@ class FileParser:
             length = 0 if process else sum(len(raw.encode()) + 1 for raw in batch.raws[at : at + size])
             self._rejoiner.pass_by(process, batch.offsets[at], length, is_wrapped=is_wrapped)
             at += size
-        if survey.ids:
+        if not survey.guards:
             self._touch(batch, survey, begin, end)
-        self._last_headed = writers[end - 1]
+        else:
+            at = begin
+            for tree, run in groupby(range(begin, end), lambda n: _tree(survey, n)):
+                size = sum(1 for _ in run)
+                if tree is None:
+                    self._touch(batch, survey, at, at + size)
+                else:
+                    self._guards(batch, survey, at, at + size)
+                at += size
+        self._last_headed = reading.writers[end - 1]
+
+    def _guards(self, batch: Batch, survey: Survey, begin: int, end: int) -> None:
+        """Hand over lines of one tree of guards."""
+        writer = survey.reading.writers[begin]
+        first, last = (next(self._segmenter.split(batch.line(place))) for place in (begin, end - 1))
+        first.writer_id = last.writer_id = writer
+        compiler = next(a for a in self._of(writer) if isinstance(a, TorchCompiler))
+        columns = compiler.guards(first, last, [survey.guards[place] for place in range(begin, end)])
+        if columns:
+            size = len(columns["line_no"])
+            common: dict[str, Sequence[Value]] = {"writer_id": (writer,) * size, "complete": (True,) * size}
+            self._sink.rows("guards", {**columns, **common, "file_id": (batch.file_id,) * size})
 
     def _touch(self, batch: Batch, survey: Survey, begin: int, end: int) -> None:
         """Read the first and the last line of each compile and writer: between them nothing changes."""
         firsts: dict[tuple[int, str], int] = {}
         lasts: dict[tuple[int, str], int] = {}
         ids, writers = survey.ids, survey.reading.writers
+        if not ids:
+            return
         for place in range(begin, end):
             if (trace_id := ids.get(place)) is not None:
                 key = writers[place], trace_id
@@ -237,7 +263,14 @@ class FileParser:
 def _stream(batch: Batch, survey: Survey, place: int) -> tuple[int, str, bool]:
     """Whose line it is, of which library, and whether a launcher wrapped it."""
     is_wrapped = batch.texts is not batch.raws and batch.texts[place] != batch.raws[place]
-    return survey.reading.writers[place], survey.heads[place], is_wrapped
+    head = survey.heads[place]
+    return survey.reading.writers[place], head.header if head else "", is_wrapped
+
+
+def _tree(survey: Survey, place: int) -> tuple[int, Passing] | None:
+    """The tree of guards that a line belongs to: by its writer and header."""
+    head = survey.heads[place]
+    return (survey.reading.writers[place], head) if head is not None and head.artifact is not None else None
 
 
 def parse_file(

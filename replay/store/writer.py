@@ -261,7 +261,7 @@ def _fitting(kind: str, value: Value) -> int | float | None:
 def _texts(values: Sequence[Value]) -> Any:
     """Return texts as an array that DuckDB can read: half surrogates (from JSON escapes) have no UTF-8."""
     try:
-        if "".join(cast("list[str]", list(filter(None, values)))).isascii():
+        if "".join(cast("list[str]", [v for v in values if v is not None])).isascii():
             return _objects(values)
     except TypeError:
         pass  # not all are texts

@@ -16,7 +16,7 @@ from replay.parse.blocks.launchers import Launchers
 from replay.parse.blocks.systems import Kernel, Schedulers
 from replay.parse.blocks.tracebacks import Tracebacks
 from replay.parse.blocks.versions import Versions
-from replay.parse.model import Segment, Sink
+from replay.parse.model import Passing, Segment, Sink
 
 _INNER = ("c10d", "device", "checks", "gloo", "launcher", "nccl_last_error")
 """Families of texts that stand inside other texts."""
@@ -77,7 +77,7 @@ class Failures:
                 return True
         return False
 
-    def minds(self, header: str) -> bool:
+    def minds(self, passing: Passing) -> bool:
         """See Assembler. A traceback and a message of c10d go on in lines without a header only."""
         return self._crashes.is_open or self._launchers.is_open
 

@@ -1,13 +1,15 @@
 """Guards of compiled frames to rows of `guards`: one a leaf of the tree, or a line of the list of torch up to 2.3."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from replay.grammar.executor import shared
 from replay.grammar.model import Match
 from replay.parse.guard_expressions import Expression, Tensor, parse_expression
 from replay.parse.guard_reasons import parse_reason
-from replay.parse.model import Segment, Sink
+from replay.parse.model import Passing, Segment, Sink, Value
 from replay.parse.places import is_installed
 from replay.parse.torch_lines import compile_id_of, is_same_message, record_of
 
@@ -52,6 +54,19 @@ class _Message:
     code: str | None = None
 
 
+class GuardLine(NamedTuple):
+    """A line of a tree, without its header. `what` is the type of a guard, or the source of a manager; `text` the code
+    of the guard, or how the tree comes to the manager.
+    """
+
+    line_no: int
+    t: float | None
+    is_guard: bool
+    depth: str | None
+    what: str | None
+    text: str | None
+
+
 class GuardTrees:
     """Follows the guard messages of one writer."""
 
@@ -88,6 +103,36 @@ class GuardTrees:
             return None
         self._line(message, segment, match)
         return "continuation"
+
+    def goes_on(self, passing: Passing) -> bool:
+        """Whether a line belongs to the message that is open."""
+        head = None if self._message is None else self._message.head
+        if head is None or head.header != passing.header:
+            return False
+        return (head.head.get("artifact"), head.head.get("trace_id")) == (passing.artifact, passing.trace_id)
+
+    def many(self, lines: Sequence[GuardLine]) -> dict[str, list[Value]]:
+        """Take lines of the tree that is open, in order; return the columns of their rows."""
+        message = self._message
+        rows: list[tuple[Value, ...]] = []
+        if message is None:
+            return {}
+        compile_id, levels = compile_id_of(message.head), message.levels
+        for line in lines:
+            depth = len(line.depth or "") // len(_DEEPER)
+            if not line.is_guard:
+                message.is_tree = True
+                while levels and levels[-1].depth >= depth:
+                    levels.pop()
+                levels.append(_Level(depth, line.what, line.text))
+                continue
+            above = next((level for level in reversed(levels) if level.depth < depth), None)
+            source, accessor = (above.source, above.accessor) if above else (None, None)
+            told = _told(line.what, line.text or "", source, accessor)
+            rows.append((line.line_no, line.t, line.t, compile_id, message.nth, depth, *told))
+            message.nth += 1
+        names = ("line_no", "t_lo", "t_hi", "compile_id", "nth", "depth", *_TOLD)
+        return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
 
     def close(self) -> None:
         """See Assembler."""
@@ -130,32 +175,56 @@ class GuardTrees:
             self._row(message, _Guard(block, message.guard_type, message.code or "", above))
 
     def _row(self, message: _Message, guard: _Guard) -> None:
-        reason = parse_reason(guard.code)
-        parts = parse_expression(reason.code) or _NOTHING
-        tensor = parts.tensor or _NO_TENSOR
-        is_tensor = parts.tensor is not None or guard.guard_type in _TENSORS
-        user = reason.user_file is not None and not is_installed(reason.user_file)
-        self._sink.row(
-            "guards",
-            guard.segment,
-            compile_id=compile_id_of(message.head),
-            nth=message.nth,
-            depth=guard.depth,
-            guard_type=guard.guard_type,
-            source=(guard.above.source if guard.above else None) or reason.source or parts.source,
-            accessor=guard.above.accessor if guard.above else None,
-            expression=reason.code or None,
-            kind="tensor" if is_tensor else reason.kind,
-            expected=reason.expected or parts.expected,
-            dim=reason.dim if reason.dim is not None else parts.dim,
-            dtype=tensor.dtype,
-            shape=tensor.shape,
-            stride=tensor.stride,
-            requires_grad=tensor.requires_grad,
-            dispatch_keys=tensor.dispatch_keys,
-            symbols=";".join(parts.symbols) or None,
-            user_file=reason.user_file if user else None,
-            user_line=reason.user_line if user else None,
-            user_fn=reason.user_fn if user else None,
-        )
+        source, accessor = (guard.above.source, guard.above.accessor) if guard.above else (None, None)
+        told = dict(zip(_TOLD, _told(guard.guard_type, guard.code, source, accessor), strict=True))
+        compile_id = compile_id_of(message.head)
+        self._sink.row("guards", guard.segment, compile_id=compile_id, nth=message.nth, depth=guard.depth, **told)
         message.nth += 1
+
+
+_TOLD = (
+    "guard_type",
+    "source",
+    "accessor",
+    "expression",
+    "kind",
+    "expected",
+    "dim",
+    "dtype",
+    "shape",
+    "stride",
+    "requires_grad",
+    "dispatch_keys",
+    "symbols",
+    "user_file",
+    "user_line",
+    "user_fn",
+)
+
+
+@lru_cache(maxsize=20_000)
+def _told(guard_type: str | None, code: str, source: str | None, accessor: str | None) -> tuple[Value, ...]:
+    """What a guard tells by itself and by the manager above it: the columns _TOLD. Each compile repeats most guards."""
+    reason = parse_reason(code)
+    parts = parse_expression(reason.code) or _NOTHING
+    tensor = parts.tensor or _NO_TENSOR
+    is_tensor = parts.tensor is not None or guard_type in _TENSORS
+    user = reason.user_file is not None and not is_installed(reason.user_file)
+    return (
+        guard_type,
+        source or reason.source or parts.source,
+        accessor,
+        reason.code or None,
+        "tensor" if is_tensor else reason.kind,
+        reason.expected or parts.expected,
+        reason.dim if reason.dim is not None else parts.dim,
+        tensor.dtype,
+        tensor.shape,
+        tensor.stride,
+        tensor.requires_grad,
+        tensor.dispatch_keys,
+        ";".join(parts.symbols) or None,
+        reason.user_file if user else None,
+        reason.user_line if user else None,
+        reason.user_fn if user else None,
+    )

@@ -8,10 +8,10 @@ from replay.parse.blocks.nccl_channels import ROWS as CONNECTIONS
 from replay.parse.blocks.nccl_channels import Topology, channel_rows
 from replay.parse.blocks.nccl_collectives import CHOICES, OPERATIONS, Collectives
 from replay.parse.blocks.nccl_comms import Communicators, version_row
-from replay.parse.blocks.nccl_network import VARIABLE, network_rows, variable_row
+from replay.parse.blocks.nccl_network import NETWORK, VARIABLE, network_rows, variable_row
 from replay.parse.blocks.nccl_warnings import Warnings
 from replay.parse.known_text import known_text
-from replay.parse.model import Segment, Sink
+from replay.parse.model import Passing, Segment, Sink
 from replay.parse.rows import Rows
 
 _KNOWN = "nccl_known"
@@ -20,13 +20,15 @@ _KNOWN = "nccl_known"
 
 ALONE: dict[tuple[str, str], Rows | None] = {
     **{("nccl_channel", record): rows for record, rows in CONNECTIONS.items()},
-    **{("nccl_channel", "ring_order"): None, ("nccl_coll", "call_other"): None},
+    ("nccl_channel", "ring_order"): None,
+    ("nccl_coll", "call_other"): None,
+    ("nccl_net", "network"): NETWORK,
     **{("nccl_coll", record): rows for record, rows in (OPERATIONS | CHOICES).items()},
     **{("nccl_env", production.record): VARIABLE for production in load("nccl_env").productions},
     **{("nccl_info", production.record): None for production in load("nccl_info").productions},
 }
-"""Records that tell all they have to tell by themselves, and the rows they make; None: none. They hold no block open and
-are of no interest to others, so that many can be read at once.
+"""Records that tell all they have to tell by themselves, and the rows they make; None: none. They hold no block open
+and are of no interest to others, so that many can be read at once.
 """
 del ALONE["nccl_info", "nvls"]
 
@@ -71,7 +73,7 @@ class NcclLines:
                 version_row(self._sink, segment)
         return None
 
-    def minds(self, header: str) -> bool:
+    def minds(self, passing: Passing) -> bool:
         """See Assembler."""
         return False
 

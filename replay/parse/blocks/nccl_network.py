@@ -13,6 +13,9 @@ VARIABLE = Rows(
     },
 )
 
+NETWORK = Rows("net_devices", {"transport": text("network"), "usable": constant(True)})
+"""Of "Using network IB"."""
+
 
 def variable_row(sink: Sink, segment: Segment) -> None:
     """Take a line of the family nccl_env."""
@@ -31,7 +34,7 @@ def network_rows(sink: Sink, segment: Segment) -> None:
             _interfaces(sink, segment, "bootstrap")
             _hcas(sink, segment)
         case "network":
-            sink.row("net_devices", segment, transport=fields["network"], usable=True)
+            NETWORK.row(sink, segment)
         case "ib_none":
             sink.row("net_devices", segment, transport="IB", usable=False)
         case "ib_library":

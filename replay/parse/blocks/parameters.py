@@ -1,6 +1,6 @@
 """Parameters of the model as a trainer lists them: which are sharded over ranks, which each rank holds for itself."""
 
-from replay.parse.model import Segment, Sink
+from replay.parse.model import Passing, Segment, Sink
 
 _TEXT_CUT = 400
 
@@ -22,7 +22,7 @@ class Parameters:
             "parameters", segment, name=fields["name"], **{"class": fields["class"]}, is_sharded=is_sharded, text=text
         )
 
-    def minds(self, header: str) -> bool:
+    def minds(self, passing: Passing) -> bool:
         """See Assembler."""
         return False
 

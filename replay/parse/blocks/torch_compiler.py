@@ -4,6 +4,7 @@ One assembler instead of twelve: most lines are of no interest to most parts, an
 took the line or while it holds a block open.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from replay.grammar.executor import shared
@@ -14,13 +15,13 @@ from replay.parse.blocks.compiles import Compiles
 from replay.parse.blocks.cudagraphs import CudaGraphs
 from replay.parse.blocks.graph_breaks import GraphBreaks
 from replay.parse.blocks.graphs import Graphs
-from replay.parse.blocks.guard_trees import GuardTrees
+from replay.parse.blocks.guard_trees import GuardLine, GuardTrees
 from replay.parse.blocks.limits import Limits
 from replay.parse.blocks.recompiles import Recompiles
 from replay.parse.blocks.schedules import Schedules
 from replay.parse.blocks.symbols import Symbols
 from replay.parse.blocks.torch_messages import TorchMessages
-from replay.parse.model import Segment, Sink
+from replay.parse.model import Passing, Segment, Sink, Value
 
 _BARE = "torch_bare"
 _FRAME, _SOURCE = 2, 4
@@ -55,6 +56,7 @@ class TorchCompiler:
         self._compiles = Compiles(sink)
         self._messages = TorchMessages(sink)
         self._is_bare_next = False
+        self._guards = GuardTrees(sink)
         breaks = GraphBreaks(sink)
         self._by_family: dict[str, _Part] = {
             "recompiles": Recompiles(sink),
@@ -62,7 +64,7 @@ class TorchCompiler:
             "graph_breaks": breaks,
             "break_hint": breaks,
             "graphs": Graphs(sink),
-            "guard_tree": GuardTrees(sink),
+            "guard_tree": self._guards,
             "cache": Caches(sink),
             "cudagraphs": CudaGraphs(sink),
             "autotune": Autotune(sink),
@@ -88,11 +90,21 @@ class TorchCompiler:
         segment.match = own
         return verdict or ("parsed" if found is not None else self._indented(segment))
 
-    def minds(self, header: str) -> bool:
-        """See Assembler."""
-        return header == "torch" and (
-            self._messages.is_open or self._compiles.reads_stack or any(part.head is not None for part in self._parts)
-        )
+    def minds(self, passing: Passing) -> bool:
+        """See Assembler. A guard goes on with the message that is open, and minds no other line."""
+        if passing.header != "torch":
+            return False
+        is_guard = passing.artifact is not None
+        if is_guard and not self._guards.goes_on(passing):
+            return True
+        opened = any(part.head is not None for part in self._parts if part is not self._guards or not is_guard)
+        return opened or self._messages.is_open or self._compiles.reads_stack
+
+    def guards(self, first: Segment, last: Segment, lines: Sequence[GuardLine]) -> dict[str, list[Value]]:
+        """Take lines of the guard message that is open; return the columns of their rows of `guards`."""
+        self._compiles.feed(first)
+        self._compiles.feed(last)
+        return self._guards.many(lines)
 
     def close(self) -> None:
         """The writer's lines are over."""

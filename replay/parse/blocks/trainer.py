@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from replay.grammar.executor import shared
 from replay.parse.blocks.figures import WORLD, Figure, Reading, mebibytes, package, read, spelled
-from replay.parse.model import Segment, Sink, Value
+from replay.parse.model import Passing, Segment, Sink, Value
 
 _EXECUTOR = shared()
 _TRAIN_BARS = frozenset(
@@ -89,7 +89,7 @@ class Trainer:
                 return
         self._figures(segment, record, reading)
 
-    def minds(self, header: str) -> bool:
+    def minds(self, passing: Passing) -> bool:
         """See Assembler."""
         return False
 
