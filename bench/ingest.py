@@ -196,7 +196,7 @@ OURS = """
     from replay.sources.read import read_batches
     from replay.store import database
     from replay.store.writer import TableSink
-    with database.building(Path(sys.argv[2])) as con:
+    with database.building(Path(sys.argv[2])) as con, database.sparing(con):
         sink = TableSink(con)
         con.execute("BEGIN")
         for file in discover([sys.argv[1]], Hints()).files:

@@ -274,7 +274,8 @@ def _bring_up_to_date(job: _Job, logs: list[str]) -> None:
         notes = {"schema": str(schema.SCHEMA_VERSION), "made_at": f"{time.time():.0f}", "logs": json.dumps(logs)}
         database.write_meta(con, notes)
         fingerprint.store(con, job.now)
-        _read(con, job)
+        with database.sparing(con):
+            _read(con, job)
         _derive(con, job)
         _diagnose(con, job)
 

@@ -29,6 +29,7 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
+_WHILE_READING = "192MB"
 _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "lock_configuration": "true",
@@ -52,6 +53,16 @@ def cache_dir() -> Path:
     except RuntimeError as error:
         why = str(error).rstrip(".")
         raise InputError(f"no folder for the databases: {why}; name one in REPLAY_CACHE_DIR") from None
+
+
+@contextmanager
+def sparing(con: DuckDBPyConnection) -> Iterator[None]:
+    """Keep what DuckDB holds in memory small while rows are only added: it writes them out, and does not need them."""
+    con.execute(f"SET memory_limit = '{_WHILE_READING}'")
+    try:
+        yield
+    finally:
+        con.execute("RESET memory_limit")
 
 
 @contextmanager
@@ -188,8 +199,10 @@ def last_used() -> LastUsed:
 
 
 def is_database(path: Path) -> bool:
-    """Tell whether a file is a DuckDB database, by its content."""
+    """Tell whether a file is a DuckDB database, by its content. A pipe is none; to open it would eat it."""
     try:
+        if not path.is_file():
+            return False
         with path.open("rb") as file:
             return file.read(12)[8:] == b"DUCK"
     except (OSError, ValueError):  # a name with NUL in it
