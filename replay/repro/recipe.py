@@ -129,6 +129,8 @@ class Recipe(_Model):
     parameters: dict[Annotated[str, Field(pattern=NAME)], Parameter] = Field(default_factory=dict)
     script: str
     fix: Fix | None = None
+    exits: bool = False
+    """Whether the launcher tells how each process ended."""
     quick: bool = False
     """Whether its test takes a few seconds, so that each change runs it."""
 

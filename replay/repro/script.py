@@ -18,18 +18,17 @@ import multiprocessing, os, signal, sys, tempfile, time
 from datetime import datetime, timedelta
 """
 _SAY = '''\
-def say(text):
-    print(f"{datetime.now():%Y-%m-%d %H:%M:%S.%f} {text}", flush=True)
+say = lambda text: print(f"{datetime.now():%Y-%m-%d %H:%M:%S.%f} {text}", flush=True)
 '''
 _GROUP_OPEN = """\
-    dist.init_process_group("gloo", f"file://{folder}/store", timedelta(seconds=TIMEOUT_S), WORLD, rank)
+    dist.init_process_group("gloo", f"file://{folder}/store", timedelta(seconds=<<timeout>>), WORLD, rank)
 """
 _GROUP_CLOSE = """\
     dist.destroy_process_group()
 """
 _CUDA_OPEN = """\
     torch.cuda.set_device(rank % torch.cuda.device_count())
-    dist.init_process_group("nccl", f"file://{folder}/store", timedelta(seconds=TIMEOUT_S), WORLD, rank)
+    dist.init_process_group("nccl", f"file://{folder}/store", timedelta(seconds=<<timeout>>), WORLD, rank)
 """
 _LAUNCH = """\
 if __name__ == "__main__":
@@ -37,16 +36,16 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         start = multiprocessing.get_context("<<method>>").Process
         ranks = [start(target=main, args=(rank, folder<<run>>)) for rank in range(WORLD)]
+        [process.start() for process in ranks]
         for process in ranks:
-            process.start()
-        for rank, process in enumerate(ranks):
-            process.join(max(0.0, LIMIT_S - time.monotonic()))
-            if process.exitcode is None:
-                process.kill()
-            elif process.exitcode < 0:
-                print(f"process {rank} terminated with signal {signal.Signals(-process.exitcode).name}")
-            elif process.exitcode:
-                print(f"process {rank} terminated with exit code {process.exitcode}")
+            process.join(<<seconds>>)
+            process.kill()  # if it still runs
+<<exits>>"""
+_EXITS = """\
+        for rank, code in enumerate(process.exitcode for process in ranks):
+            if code:
+                how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+                print(f"process {rank} terminated with {how}")
 """
 
 
@@ -68,6 +67,8 @@ class Plan:
     odd: tuple[int, ...]
     values: Mapping[str, Value]
     without: Set[str] = field(default_factory=frozenset)
+    tight: bool = False
+    """Whether blank lines are left out: of a script that was made as small as can be."""
 
     def value(self, name: str) -> Literals:
         """Return a parameter's value."""
@@ -93,7 +94,8 @@ def render(plan: Plan, fix: Fix | None = None) -> str:
         "\n",
         _launcher(recipe),
     ]
-    return "".join(parts)
+    text = "".join(parts)
+    return "".join(line for line in text.splitlines(True) if line.strip()) if plan.tight else text
 
 
 def groups(recipe: Recipe, cause: str) -> list[str]:
@@ -142,7 +144,7 @@ def _heading(plan: Plan, fix: Fix | None) -> str:
 def _settings(settings: Mapping[str, str], needs: str) -> str:
     given = dict(settings) | ({} if needs == "cuda" else {"GLOO_SOCKET_IFNAME": "lo"})
     named = ", ".join(f"{name}={value!r}" for name, value in given.items())
-    return f"os.environ.update({named})\n\nimport torch\nimport torch.distributed as dist\n\n"
+    return f"os.environ.update({named})\n\nimport torch, torch.distributed as dist\n\n"
 
 
 def _constants(plan: Plan, used: Set[str], body: str) -> str:
@@ -155,9 +157,8 @@ def _constants(plan: Plan, used: Set[str], body: str) -> str:
         for name, parameter in recipe.parameters.items()
         if name in used and name in plan.values
     ]
-    if recipe.group:
+    if re.search(r"\bTIMEOUT_S\b", body):
         rows.append(("TIMEOUT_S", str(recipe.timeout_s), "of each operation"))
-    rows.append(("LIMIT_S", f"time.monotonic() + {recipe.seconds}", "what still runs then is ended"))
     width = max(len(f"{name} = {value}") for name, value, _ in rows if len(value) < 40)
     lines = []
     for name, value, says in rows:
@@ -170,11 +171,13 @@ def _launcher(recipe: Recipe) -> str:
     logs, run, told = ("logs/{run}", ", run", "rank, run") if recipe.runs else ("logs", "", "rank")
     head = f"def main(rank, folder{run}):\n"
     head += f'    log = os.open(f"{logs}/rank{{rank}}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)\n'
-    head += "    for stream in (1, 2):\n        os.dup2(log, stream)\n"
+    head += "    os.dup2(log, 1), os.dup2(log, 2)\n"
+    seconds = str(recipe.seconds)
     opened = _CUDA_OPEN if recipe.needs == "cuda" else _GROUP_OPEN
-    head += opened if recipe.group else ""
+    head += opened.replace("<<timeout>>", str(recipe.timeout_s)) if recipe.group else ""
     head += f"    work({told})\n" + (_GROUP_CLOSE if recipe.group else "") + "\n\n"
     launch = _LAUNCH.replace("<<method>>", "spawn" if recipe.needs == "cuda" else "fork").replace("<<run>>", run)
+    launch = launch.replace("<<seconds>>", seconds).replace("<<exits>>", _EXITS if recipe.exits else "")
     if not recipe.runs:
         return head + launch.replace("<<logs>>", "logs")
     first, *lines = launch.replace('"<<logs>>"', 'f"logs/{run}"').splitlines()

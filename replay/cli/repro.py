@@ -1,0 +1,132 @@
+"""`replay repro`: a script that shows a finding, run and verified."""
+
+import json
+import sys
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from replay.cli import screen
+from replay.cli.source import Source, reads_logs
+from replay.errors import UsageError
+
+if TYPE_CHECKING:
+    from replay.repro.make import Outcome
+
+
+class Device(StrEnum):
+    """Where a script runs."""
+
+    AUTO = "auto"
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
+class ReproFormat(StrEnum):
+    """How the outcome is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@reads_logs
+def repro(
+    source: Source,
+    *,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where the script goes.")] = Path("repro"),
+    run: Annotated[
+        bool, typer.Option("--run", help="Run it, and diagnose its logs: verified if they show the same.")
+    ] = False,
+    shrink: Annotated[bool, typer.Option("--shrink", help="Make it smaller while it stays verified.")] = False,
+    check_fix: Annotated[
+        bool, typer.Option("--check-fix", help="Run it with the advised change too: the cause must be gone.")
+    ] = False,
+    device: Annotated[Device, typer.Option("--device", help="auto runs on a GPU what needs one.")] = Device.AUTO,
+    ranks: Annotated[int | None, typer.Option("--ranks", metavar="N", min=1, max=64, help="Number of ranks.")] = None,
+    parameter: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Another value; may be given again.")
+    ] = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="With --run: also run code that lies in the logs, after showing it.")
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Order in which --shrink tries.")] = 0,
+    output: Annotated[ReproFormat, typer.Option("--format", "-f", help="How to write the outcome.")] = ReproFormat.TEXT,
+) -> None:
+    """Write a script that fails as a finding says (LOGS... F2; default: the first root), and run it."""
+    from replay.repro.fill import Wanted
+    from replay.repro.make import Orders, chosen, make
+
+    finding = _finding_named(source.logs)
+    wanted = Wanted(ranks, dict(_pair(text) for text in parameter or ()))
+    orders = Orders(run, shrink, check_fix, device.value, trust, seed, wanted)
+    _carried(source, orders.trust and orders.run)
+    with source.open() as opened:
+        outcome = make(opened, chosen(opened, finding), out, orders, _tell)
+    if output is ReproFormat.JSON:
+        screen.write(json.dumps(asdict(outcome), indent=1) + "\n")
+    else:
+        screen.write("\n".join(_text(outcome, out)) + "\n")
+    if outcome.is_bad:
+        raise typer.Exit(1)
+
+
+def _finding_named(logs: list[str]) -> str | None:
+    """Take the finding's id, as F1, off the end of what was named."""
+    if len(logs) > 1 and logs[-1].startswith("F") and logs[-1][1:].isdigit() and not Path(logs[-1]).exists():
+        return logs.pop()
+    return None
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--set {text}: is no NAME=VALUE")
+    return name, value
+
+
+def _tell(text: str) -> None:
+    sys.stderr.write(f"replay: {text}\n")
+
+
+def _carried(source: Source, trust: bool) -> None:
+    """Name the scripts that lie in the logs; with trust, show and run them."""
+    from replay.report.wording import visible
+    from replay.repro.trusted import carried, run_carried
+
+    for script in carried(source.logs):
+        if not trust:
+            _tell(f"{visible(str(script.path))}: code out of the logs, not run (--run --trust shows and runs it)")
+            continue
+
+        def show(text: str, path: Path = script.path) -> None:
+            _tell(f"{visible(str(path))}: is run now:")
+            sys.stderr.write("".join(f"    {visible(line)}\n" for line in text.splitlines()))
+
+        ended = run_carried(script, show, trust=trust)
+        how = "did not end" if ended.code is None else f"ended with exit code {ended.code}"
+        _tell(f"{visible(str(script.path))}: {how} after {ended.seconds:.0f} s: {visible(ended.tail[-200:])}")
+
+
+def _text(outcome: "Outcome", out: Path) -> list[str]:
+    from replay.report.wording import ranks_phrase, visible
+
+    where = ranks_phrase(outcome.odd) if len(outcome.odd) < outcome.world else "all ranks"
+    rows = [
+        ("finding", f"{outcome.finding} {outcome.cause}"),
+        ("script", f"{out / outcome.script}, {outcome.lines} lines, recipe {outcome.recipe}"),
+        ("ranks", f"{outcome.world}, the fault on {where}"),
+    ]
+    if outcome.seconds is not None:
+        again = f", {outcome.runs} runs" if outcome.runs > 1 else ""
+        stopped = ", stopped before the end" if outcome.interrupted else ""
+        rows.append(("run", f"{outcome.seconds} s, torch {outcome.torch}, loopback only{again}{stopped}"))
+    found = ", ".join(f"{cause} ({ranks_phrase(ranks) or 'whole run'})" for cause, ranks in outcome.found)
+    rows.append(("status", outcome.status + (f": {outcome.why}" if outcome.why else "")))
+    if outcome.status == "not verified":
+        rows.append(("found", found or "nothing"))
+    if outcome.fix is not None:
+        rows.append(("fix", f"{outcome.fix}: {outcome.fix_says}"))
+    return [f"{name:<9}{visible(text)}" for name, text in rows]
