@@ -1,4 +1,4 @@
-"""Fills a recipe from a finding: each constant from what the rule bound or from the database, with its file and line."""
+"""Fills a recipe from a finding: each constant from what the rule bound or from the database, with its place."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class Wanted:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
-def plan(run: Run, finding: Finding, wanted: Wanted = Wanted()) -> Plan:  # noqa: B008 - frozen
+def plan(run: Run, finding: Finding, wanted: Wanted = Wanted()) -> Plan:
     """Return what makes the script of a finding.
 
     Raises UsageError if no recipe shows its cause or the user asked for something that the recipe cannot do.

@@ -27,7 +27,7 @@ class Trial:
 
 
 def try_plan(plan: Plan, wanted: Expected, *, keep_logs: Path | None = None) -> Trial:
-    """Run the script of a plan and compare what its logs show with what is expected; `keep_logs` gets a copy of them."""
+    """Run a plan's script and compare what its logs show with what is expected; `keep_logs` gets a copy of them."""
     text = render(plan)
     with _ran(text, plan, keep_logs) as (ended, logs):
         return Trial(text, ended, _judged(ended, logs, wanted))

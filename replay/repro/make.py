@@ -1,4 +1,4 @@
-"""From a finding to a folder: the script, the script with the advised change, and repro.json that tells what came of it."""
+"""From a finding to a folder: the script, the one with the advised change, and repro.json that tells the outcome."""
 
 import json
 from collections.abc import Callable
@@ -123,7 +123,7 @@ def _check_fix(plan: Plan, finding: Finding, out: Path, outcome: Outcome, told: 
         return replace(outcome, fix="none", fix_says="the recipe knows no change that a script can show")
     (out / FIXED).write_text(render(plan, fix), encoding="ascii")
     if outcome.status != "verified":
-        return replace(outcome, fix="not checked", fix_says="the script does not show the cause, so its fix shows nothing")
+        return replace(outcome, fix="not checked", fix_says="the script does not show the cause")
     told(f"running {FIXED}: {fix.says}")
     verdict = loop.try_fix(plan, fix, verify.expected(plan, finding)).verdict
     says = fix.says if verdict.verified else f"{fix.says}: {verdict.why_not}"

@@ -1,7 +1,7 @@
 """Recipes: how a cause is shown by a script. Data in recipes/*.yaml, checked when they are loaded.
 
-A script is a recipe's fixed text below a block of constants. Only the constants come from logs, and they are literals of
-checked types, so no text of a log can become code.
+A script is a recipe's fixed text below a block of constants. Only the constants come from logs, and they are literals
+of checked types, so no text of a log can become code.
 """
 
 import functools
@@ -165,7 +165,9 @@ class Recipe(_Model):
         """Return the text with the advised change."""
         for replacement in fix.change:
             if text.count(replacement.old) != 1:
-                raise ValueError(f"the fix changes {replacement.old!r}, which stands {text.count(replacement.old)} times")
+                raise ValueError(
+                    f"the fix changes {replacement.old!r}, which stands {text.count(replacement.old)} times"
+                )
             text = text.replace(replacement.old, replacement.new)
         return text
 

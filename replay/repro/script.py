@@ -17,9 +17,9 @@ _IMPORTS = """\
 import multiprocessing, os, signal, sys, tempfile, time
 from datetime import datetime, timedelta
 """
-_SAY = '''\
+_SAY = """\
 say = lambda text: print(f"{datetime.now():%Y-%m-%d %H:%M:%S.%f} {text}", flush=True)
-'''
+"""
 _GROUP_OPEN = """\
     dist.init_process_group("gloo", f"file://{folder}/store", timedelta(seconds=<<timeout>>), WORLD, rank)
 """
@@ -34,12 +34,10 @@ _LAUNCH = """\
 if __name__ == "__main__":
     os.makedirs("<<logs>>", exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        start = multiprocessing.get_context("<<method>>").Process
-        ranks = [start(target=main, args=(rank, folder<<run>>)) for rank in range(WORLD)]
+        context = multiprocessing.get_context("<<method>>")
+        ranks = [context.Process(target=main, args=(rank, folder<<run>>)) for rank in range(WORLD)]
         [process.start() for process in ranks]
-        for process in ranks:
-            process.join(<<seconds>>)
-            process.kill()  # if it still runs
+        [(process.join(<<seconds>>), process.kill()) for process in ranks]  # what still runs then is ended
 <<exits>>"""
 _EXITS = """\
         for rank, code in enumerate(process.exitcode for process in ranks):

@@ -54,7 +54,10 @@ def read(logs: Path) -> Report:
     """
     if not any(p.stat().st_size for p in logs.rglob("*") if p.is_file()):
         raise InputError(f"{logs}: the script wrote no logs")
-    with tempfile.TemporaryDirectory(prefix="replay-") as folder, open_run([logs], db=Path(folder) / "run.duckdb") as run:
+    with (
+        tempfile.TemporaryDirectory(prefix="replay-") as folder,
+        open_run([logs], db=Path(folder) / "run.duckdb") as run,
+    ):
         return run.report()
 
 

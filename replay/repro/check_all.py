@@ -1,0 +1,77 @@
+"""Runs every recipe that needs no GPU, and its fix, and records what came of it: python -m replay.repro.check_all
+
+The record lies beside this module, one file per minor version of torch (checked/2.13.json). `diagnose` may print advice
+as `fix:` where the check of its cause passed.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from replay.repro import fill, loop, sandbox, verify
+from replay.repro.recipe import Recipe, causes
+
+FOLDER = Path(__file__).parent / "checked"
+
+
+def check(cause: str, recipe: Recipe) -> dict[str, object]:
+    """Run a recipe's script and its fix; return what came of them."""
+    plan = fill.default_plan(recipe, cause)
+    wanted = verify.expected(plan)
+    trial = loop.try_plan(plan, wanted)
+    fix = recipe.fix_of(cause)
+    fixed = loop.try_fix(plan, fix, wanted).verdict if fix is not None and trial.verdict.verified else None
+    return {
+        "recipe": recipe.recipe,
+        "cause": cause,
+        "verified": trial.verdict.verified,
+        "why": trial.verdict.why_not,
+        "seconds": round(trial.ended.seconds, 1),
+        "fix": None if fixed is None else fixed.verified,
+        "fix_says": fix.says if fix is not None else "",
+    }
+
+
+def minor(version: str) -> str:
+    """Return 2.13 of 2.13.0+cpu."""
+    return ".".join(version.split("+", maxsplit=1)[0].split(".")[:2])
+
+
+def checked(version: str | None) -> Mapping[str, str]:
+    """Return the causes whose advice was checked on this minor version of torch, with what was done."""
+    file = FOLDER / f"{minor(version)}.json" if version else None
+    if file is None or not file.is_file():
+        return {}
+    rows = json.loads(file.read_text(encoding="utf-8"))
+    return {row["cause"]: row["fix_says"] for row in rows if row["verified"] and row["fix"]}
+
+
+def main() -> int:
+    """Check the causes that the command line names, all of them if it names none."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("causes", nargs="*", metavar="CAUSE")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="scripts at a time")
+    args = parser.parse_args()
+    torch = sandbox.needs_torch()
+    wanted = [(c, r) for c, r in causes() if r.needs == "cpu" and (not args.causes or c in args.causes)]
+    with ThreadPoolExecutor(args.jobs) as pool:
+        rows = []
+        for row in pool.map(lambda pair: check(*pair), wanted):
+            rows.append(row)
+            verdict = "verified" if row["verified"] else f"not verified: {row['why']}"
+            fix = {True: "fix: gone", False: "fix: NOT gone", None: ""}[row["fix"]]  # type: ignore[index]
+            sys.stdout.write(f"{row['cause']:<32} {row['recipe']:<18} {row['seconds']:>5} s  {verdict}  {fix}\n")
+            sys.stdout.flush()
+    if not args.causes:
+        FOLDER.mkdir(exist_ok=True)
+        (FOLDER / f"{minor(torch)}.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    bad = [row["cause"] for row in rows if not row["verified"] or row["fix"] is False]
+    sys.stdout.write(f"{len(rows) - len(bad)} of {len(rows)} verified, with their fix where there is one\n")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
