@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from replay.expert.load import load_rules
 from replay.repro import fill, loop, shrink, trusted, verify
 from replay.repro.recipe import causes, recipe_for, recipes
 from replay.repro.script import Plan, Value, literal, render
+from replay.resources import folder
 
 ALL = list(causes())
 QUICK = [
@@ -23,7 +25,8 @@ QUICK = [
 ]  # fmt: skip
 HOSTILE = st.one_of(
     st.text(), st.integers(), st.floats(), st.booleans(), st.none(), st.lists(st.text()),
-    st.sampled_from(["'; import os; os.system('x') #", '"""\nimport os\n', "\n\rprint(1)", "\\", "\x00\x1b[2J", "8\nX = 1", "1e999", "nan"]),
+    st.sampled_from(["'; import os; os.system('x') #", '"""\nimport os\n', "\n\rprint(1)", "\\", "\x00\x1b[2J"]),
+    st.sampled_from(["8\nX = 1", "1e999", "nan"]),
 )  # fmt: skip
 
 
@@ -35,10 +38,6 @@ def test_there_are_recipes_for_most_causes_and_all_are_causes() -> None:
 
 
 def _taxonomy() -> list[str]:
-    import yaml
-
-    from replay.resources import folder
-
     return [entry["id"] for entry in yaml.safe_load((folder("rules") / "taxonomy.yaml").read_text(encoding="utf-8"))]
 
 

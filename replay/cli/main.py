@@ -4,6 +4,7 @@ Commands hold no logic: what they show, the library (replay.run) returns.
 """
 
 import os
+import signal
 import sys
 import traceback
 from typing import Annotated, cast
@@ -11,7 +12,7 @@ from typing import Annotated, cast
 import typer
 
 import replay
-from replay.cli import cache, diagnose, listing, proof, query, rules, screen, synth
+from replay.cli import cache, diagnose, listing, proof, query, repro, rules, screen, synth
 from replay.errors import ReplayError
 
 REPORT_TO = "https://github.com/torchreplay/torchreplay/issues"
@@ -54,6 +55,7 @@ app.command()(proof.why)
 app.command()(proof.why_not)
 app.command()(diagnose.demo)
 app.command()(synth.synth)
+app.command()(repro.repro)
 app.add_typer(rules.app, name="rules")
 app.add_typer(cache.app, name="cache")
 
@@ -71,6 +73,8 @@ def main(arguments: list[str]) -> int:
     except MemoryError:
         return _complain("out of memory", 2)
     except Exception as error:
+        if str(error) == "Query interrupted":  # what DuckDB makes of an interrupt while it works
+            return _complain("interrupted", 130)
         if os.environ.get("REPLAY_DEBUG") == "1":
             traceback.print_exc()
         if isinstance(error, OSError) and error.strerror:  # the machine's failure: no space, a folder that is gone
@@ -97,6 +101,9 @@ def _complain(message: str, code: int) -> int:
 
 def run() -> None:
     """Entry point of the installed command."""
+    for ending in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        if signal.getsignal(ending) is signal.SIG_DFL:  # not under nohup
+            signal.signal(ending, signal.default_int_handler)  # so that what was half made is removed
     screen.prepare()
     os.environ.setdefault(
         "OPENBLAS_NUM_THREADS", "1"

@@ -10,6 +10,7 @@ from replay.errors import UsageError
 from replay.report.model import Finding
 from replay.repro import fill, loop, sandbox, trusted, verify
 from replay.repro.fill import Wanted
+from replay.repro.recipe import recipe_for
 from replay.repro.script import Plan, render
 from replay.repro.shrink import shrink
 from replay.run import Run
@@ -73,7 +74,7 @@ def chosen(run: Run, name: str | None) -> Finding:
     roots = run.report().roots
     if not roots:
         raise UsageError("no root cause was found, so there is nothing to show")
-    return next((f for f in roots if fill.recipe_for(f.cause)), roots[0])
+    return next((f for f in roots if recipe_for(f.cause)), roots[0])
 
 
 def make(run: Run, finding: Finding, out: Path, orders: Orders, told: Callable[[str], None]) -> Outcome:

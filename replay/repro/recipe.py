@@ -5,6 +5,7 @@ of checked types, so no text of a log can become code.
 """
 
 import functools
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -72,7 +73,7 @@ class Parameter(_Model):
             within = min(max(number, self.min or 0), self.max or 0)
         except (ValueError, OverflowError):
             return None
-        if number != number:  # not a number has no place between bounds
+        if math.isnan(number):  # not a number has no place between bounds
             return None
         return int(within) if self.type == "int" else within
 

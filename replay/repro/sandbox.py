@@ -30,7 +30,7 @@ _GIVEN = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR", "CUDA_VISIBLE_DEV
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of a run. `memory` counts address space of each process in bytes; None: not bounded (CUDA maps far more)."""
+    """Bounds of a run. `memory`: address space of each process in bytes; None: not bounded (CUDA maps far more)."""
 
     seconds: float = 120.0
     memory: int | None = 24 * 2**30

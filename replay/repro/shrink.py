@@ -1,7 +1,7 @@
 """Makes a script smaller while it still shows its cause: delta debugging over what it can do without, then bisection.
 
-Units are ranks, each number that may shrink, and the marked lines of the recipe. Each try is a run of the script under the
-same oracle as before. The order comes from a seed, so the same seed gives the same script.
+Units are ranks, each number that may shrink, and the marked lines of the recipe. Each try is a run of the script under
+the same oracle as before. The order comes from a seed, so the same seed gives the same script.
 """
 
 import random
@@ -16,7 +16,7 @@ _GROUP = "lines "
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """The smallest plan that was verified, how many scripts were run, and whether somebody stopped it before the end."""
+    """The smallest plan that was verified, how many scripts were run, and whether somebody stopped it."""
 
     plan: Plan
     runs: int
@@ -111,7 +111,8 @@ def _said(plan: Plan, name: str) -> str:
     value = plan.values[name]
     if ", shrunk from " in value.source:
         return value.source
-    return f"{', shrunk from ' if name != WORLD else 'ranks, shrunk from '}{value.value}{value.source.removeprefix('ranks')}"
+    head = "ranks, shrunk from " if name == WORLD else ", shrunk from "
+    return f"{head}{value.value}{value.source.removeprefix('ranks')}"
 
 
 def _size(plan: Plan) -> tuple[int, int, float]:
