@@ -340,6 +340,16 @@ def test_runs_of_one_folder_are_told_apart(tmp_path: Path, files: list[str], exp
     assert [found[f] for f in sorted(files)] == expected
 
 
+def test_who_says_how_paths_name_ranks_speaks_of_one_run(tmp_path: Path) -> None:
+    named = ["run1/job7.machine0.part", "run2/job8.machine1.part", "run2/job8.machine2.part"]
+    tree(tmp_path, dict.fromkeys(named, "step 1 loss 2.0\n"))
+    assert len(set(keys(tmp_path).values())) == 3
+    told = look(tmp_path, Hints(rank_from=r"machine(\d)"))
+    assert {(f.run_key, f.identity.rank) for f in told.values()} == {("", 0), ("", 1), ("", 2)}
+    overlapping = look(tree(tmp_path, {"run1/job7.machine1.part": "step 1\n"}), Hints(rank_from=r"machine(\d)"))
+    assert {f.run_key.split("/")[0] for f in overlapping.values()} == {"run1", "run2"}
+
+
 def test_contents_decide_where_names_do_not(tmp_path: Path) -> None:
     tree(tmp_path / "nodes", {"alice/x.log": log(0, 1), "bob/x.log": log(2, 3)})
     tree(tmp_path / "runs", {"alice/x.log": log(0, 1), "bob/y.log": log(0, 1)})

@@ -56,7 +56,7 @@ def discover(named: Sequence[str], hints: Hints) -> Inventory:
     if not any(x.file.kind in LOGS for x in looks):
         raise InputError(_nothing(named, looks, problems))
     root = found.root if found.files else None
-    _place(looks, root, pattern)
+    _place(looks, root, hints, pattern)
     files = [x.file for x in looks]
     mark_copies(files, {x.file.file_id: x.lines for x in looks}, hints)
     return Inventory(root, files, problems)
@@ -117,12 +117,16 @@ def _content(look: _Look, path: Path, problems: list[Problem], brief: bool) -> N
     look.lines = outline.lines[:FEW_LINES] if brief else outline.lines
 
 
-def _place(looks: list[_Look], root: Path | None, pattern: "re.Pattern[str] | None") -> None:
+def _place(looks: list[_Look], root: Path | None, hints: Hints, pattern: "re.Pattern[str] | None") -> None:
     """Fill in run, attempt and writer of each file, with all files in view."""
     above = list(root.parts[-2:]) if root is not None else []
     places = [layout.place(x.file.path, above) for x in looks]
-    clues = [runs.Clue(p, x.file.kind, x.ranks, x.hosts) for p, x in zip(places, looks, strict=True)]
-    split = runs.split(clues)
+    told = [_as_rank(said, pattern) if pattern and (said := pattern.search(x.file.path)) else None for x in looks]
+    clues = [
+        runs.Clue(p, x.file.kind, x.ranks if rank is None else frozenset({rank}), x.hosts)
+        for p, x, rank in zip(places, looks, told, strict=True)
+    ]
+    split = runs.split(clues, is_one_world=pattern is not None or hints.world_size is not None)
     guesses = layout.guess_ranks(places, [x.ranks for x in looks])
     for n, (look, where, key) in enumerate(zip(looks, places, split.keys, strict=True)):
         who = where.identity
@@ -138,10 +142,9 @@ def _place(looks: list[_Look], root: Path | None, pattern: "re.Pattern[str] | No
             who = replace(who, rank=rank) if confirmed else replace(who, rank_guess=rank)
         look.file.run_key, look.file.attempt, look.file.identity = key, where.attempt, who
     _ranks_per_node([x.file for x in looks])
-    if pattern is not None:
-        for look in looks:
-            if said := pattern.search(look.file.path):
-                look.file.identity = replace(look.file.identity, rank=_as_rank(said, pattern), rank_guess=None)
+    for look, rank in zip(looks, told, strict=True):
+        if rank is not None:
+            look.file.identity = replace(look.file.identity, rank=rank, rank_guess=None)
 
 
 def _ranks_per_node(files: list[SourceFile]) -> None:

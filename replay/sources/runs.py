@@ -38,16 +38,20 @@ class Runs:
     nodes: set[str]
 
 
-def split(clues: Sequence[Clue]) -> Runs:
-    """Give each file a run key; "" where nothing tells several runs apart."""
+def split(clues: Sequence[Clue], *, is_one_world: bool = False) -> Runs:
+    """Give each file a run key; "" where nothing tells several runs apart.
+
+    `is_one_world`: the user said how large the run is or how paths name its ranks. Then names that look like runs are
+    parts of one run as long as no rank is in two of them.
+    """
     result = Runs([""] * len(clues), set())
-    _Splitter(clues, result).level(list(range(len(clues))), 0, "")
+    _Splitter(clues, result, is_one_world).level(list(range(len(clues))), 0, "")
     return result
 
 
 class _Splitter:
-    def __init__(self, clues: Sequence[Clue], result: Runs) -> None:
-        self._clues, self._result = clues, result
+    def __init__(self, clues: Sequence[Clue], result: Runs, is_one_world: bool) -> None:
+        self._clues, self._result, self._is_one_world = clues, result, is_one_world
 
     def level(self, files: list[int], depth: int, key: str) -> None:
         """Split the files of one folder (or of folders that are parts of one run) by their folders at `depth`."""
@@ -85,7 +89,7 @@ class _Splitter:
         if len(others) < 2:
             return set()
         named = {t for t, ns in others.items() if self._name(ns, depth).record == "run"}
-        if len(named) >= 2:
+        if len(named) >= 2 and not self._belong(list(others.values())):
             return named
         nodes = {t for t, ns in others.items() if self._name(ns, depth).record in {"numbered", ""}}
         if any(t in self._clues[n].hosts for t, ns in others.items() for n in ns):
@@ -137,9 +141,17 @@ class _Splitter:
                 jobs |= {n: f"{job}_{self._clues[n].place.file.fields['array']}" for n in tasks}
         self._give(files, key)
         for tokens in (words, jobs):
-            if len(set(tokens.values())) > 1:
+            groups: defaultdict[str, list[int]] = defaultdict(list)
+            for n, token in tokens.items():
+                groups[token].append(n)
+            if len(groups) > 1 and not self._belong(list(groups.values())):
                 for n, token in tokens.items():
                     self._result.keys[n] = _join(key, token)
+
+    def _belong(self, groups: Sequence[list[int]]) -> bool:
+        """True where the user spoke of one run, and the groups have ranks of their own each."""
+        ranks = [self._ranks(numbers) for numbers in groups]
+        return self._is_one_world and all(ranks) and not _overlap(ranks)
 
     def _give(self, numbers: list[int], key: str) -> None:
         for n in numbers:

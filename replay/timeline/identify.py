@@ -15,8 +15,8 @@ from replay.timeline.statements import Runner
 def identify(con: DuckDBPyConnection, hints: Hints) -> None:
     """Fill runs, writers.run_id, rank and how, the same in all event tables and lines, and collectives.comm_id.
 
-    `hints.world_size` bounds ranks and is what runs expect; `hints.rank_from` was applied when files were found and only changes what `how`
-    says. Ranks that contradict each other become rows of `problems`.
+    `hints.world_size` bounds ranks and is expected. `hints.rank_from` was applied when files were found: it only
+    changes what `how` says. Ranks that contradict each other become rows of `problems`.
     """
     runner = Runner(con)
     events = [t.name for t in schema.tables().values() if t.has_common and runner.has(t.name)]
