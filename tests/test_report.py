@@ -117,6 +117,7 @@ def test_the_verdict_stands_first_and_its_proof_below(slow: Report) -> None:
         "ranks 0-1,3\n",
         "    try       Mark the dimension dynamic",
         "    proof     replay why ./logs F1",
+        "    repro     replay repro ./logs F1",
         "Explained: Ranks 0-1,3 waited 3.1 s for rank 2 at step 4. (by F1)",
         "Not a cause: 3 graph breaks in torch's own DDP code",
         "240 lines\n    understood, 160 others",

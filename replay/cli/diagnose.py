@@ -59,7 +59,9 @@ def diagnose(
         screen.write(markdown.render(report))
     else:
         style = text.Style(screen.width(width), screen.colored(color, sys.stdout))
-        screen.write(text.render(report, style, source.name))
+        from replay.repro.checked import notes
+
+        screen.write(text.render(report, style, source.name, notes(report)))
     if report.is_foreign:
         raise InputError(f"{source.name}: nothing in there was written by PyTorch, NCCL or a launcher")
     if exit_code and report.verdict != "healthy":

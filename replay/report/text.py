@@ -141,6 +141,8 @@ def _fields(finding: Finding, style: Style, logs: str, checked: Mapping[str, str
         lines += wrapped
     # a command is not wrapped: it is there to be pasted
     lines.append("    " + style.paint(f"{'proof':<10}", "bold") + f"replay why {visible(logs)} {finding.id}")
+    if finding.repro is not None:
+        lines.append("    " + style.paint(f"{'repro':<10}", "bold") + f"replay repro {visible(logs)} {finding.id}")
     return lines
 
 

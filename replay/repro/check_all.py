@@ -7,14 +7,11 @@ as `fix:` where the check of its cause passed.
 import argparse
 import json
 import sys
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from replay.repro import fill, loop, sandbox, verify
+from replay.repro.checked import FOLDER, minor
 from replay.repro.recipe import Recipe, causes
-
-FOLDER = Path(__file__).parent / "checked"
 
 
 def check(cause: str, recipe: Recipe) -> dict[str, object]:
@@ -33,20 +30,6 @@ def check(cause: str, recipe: Recipe) -> dict[str, object]:
         "fix": None if fixed is None else fixed.verified,
         "fix_says": fix.says if fix is not None else "",
     }
-
-
-def minor(version: str) -> str:
-    """Return 2.13 of 2.13.0+cpu."""
-    return ".".join(version.split("+", maxsplit=1)[0].split(".")[:2])
-
-
-def checked(version: str | None) -> Mapping[str, str]:
-    """Return the causes whose advice was checked on this minor version of torch, with what was done."""
-    file = FOLDER / f"{minor(version)}.json" if version else None
-    if file is None or not file.is_file():
-        return {}
-    rows = json.loads(file.read_text(encoding="utf-8"))
-    return {row["cause"]: row["fix_says"] for row in rows if row["verified"] and row["fix"]}
 
 
 def main() -> int:

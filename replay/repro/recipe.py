@@ -108,7 +108,7 @@ class Shown(_Model):
 
 
 class Recipe(_Model):
-    """A recipe. `ranks` says whom the fault can be put on: any ranks, some but not all of them, or the run as a whole."""
+    """A recipe. `ranks` says whom the fault can be put on: any ranks, some but not all, or the run as a whole."""
 
     recipe: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
     title: str
