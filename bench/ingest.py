@@ -234,7 +234,8 @@ def main() -> None:
             place = Path(folder)
             files = write(name, options.mb * 1_000_000, place / "logs")
             size = sum(f.stat().st_size for f in files) / 1e6
-            sample = next(line for line in files[0].read_text().splitlines() if name in {"dynamo", "guards"} or line)
+            with files[0].open() as lines:
+                sample = lines.readline().rstrip("\n")
             columns = lnav_format(name, place / "home", sample)
             every = f";SELECT log_path, log_line, log_time, log_level, {columns}, log_raw_text FROM bench_{name}"
             query = f";SELECT log_level, count(*) FROM bench_{name} GROUP BY log_level"
