@@ -32,6 +32,11 @@ def render(report: Report) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def render_finding(finding: Finding) -> str:
+    """Return one finding as Markdown that ends in a newline."""
+    return "\n\n".join(_finding(finding)) + "\n"
+
+
 def _title(report: Report) -> str:
     if report.roots:
         return _escaped(report.roots[0].summary)

@@ -1,0 +1,60 @@
+"""Reading logs for the first time: how far it is, and the lines that were read meanwhile."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from replay.report.wording import duration, size, visible
+from replay.run import Progress
+from replay.sources import paths
+from replay.sources.encoding import encoding_of, read_bytes
+
+_PEEK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One file to be read, and its size on disk [bytes]."""
+
+    name: str
+    path: Path
+    size: int
+
+
+def listed(logs: Sequence[str]) -> list[Listed]:
+    """Return the files of what was named, in the order in which they are read. Raises InputError where there is none."""
+    return [Listed(visible(name), path, path.stat().st_size) for name, path in paths.expand(logs).files if path.is_file()]
+
+
+def told(progress: Progress, seconds: float) -> str:
+    """Return how far it is after `seconds`: `reading 120.0 MiB of 1.2 GiB, 24.1 MiB/s, 45 s left`."""
+    if not progress.total:
+        return f"{progress.stage} …"
+    text = f"{progress.stage} {size(progress.done)} of {size(progress.total)}"
+    if progress.done and seconds > 0:
+        rate = progress.done / seconds
+        text += f", {size(int(rate))}/s, {duration((progress.total - progress.done) / rate)} left"
+    return text
+
+
+def at(files: Sequence[Listed], progress: Progress) -> int:
+    """Return the position of the file that is being read; behind the last where all were."""
+    done = progress.done
+    for n, file in enumerate(files):
+        if done < file.size:
+            return n
+        done -= file.size
+    return len(files)
+
+
+def peek(file: Listed, most: int) -> list[str]:
+    """Return the first lines of a file, safe to show; nothing of one that cannot be read."""
+    try:
+        with file.path.open("rb") as raw:
+            encoding = encoding_of(raw.read(_PEEK))
+        head = read_bytes(file.path, encoding, _PEEK)
+    except (OSError, EOFError, ValueError):
+        return []
+    if b"\0" in head:
+        return ["(a binary file)"]
+    return [visible(line) for line in head.decode("utf-8", "replace").split("\n")[:most]]

@@ -1,0 +1,550 @@
+"""One person looking at one run: cursor, panels' contents and commands, without a screen.
+
+Every command moves the cursor at once, from what is in memory; what only the database knows (words, raw lines, details) is
+asked for at the desk and put in when it comes. `changed` is called whenever there is something new to draw.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from duckdb import DuckDBPyConnection
+
+from replay.errors import UsageError
+from replay.report.wording import ranks_phrase, visible
+from replay.tui.core import book, chain, detail, goal, lanes, pages, source, story, wanted
+from replay.tui.core.book import Book, RunHead
+from replay.tui.core.chain import Hop, Spot
+from replay.tui.core.desk import Desk
+from replay.tui.core.detail import Detail
+from replay.tui.core.lanes import Grouping, Lane
+from replay.tui.core.pages import Pages, Words
+from replay.tui.core.source import SourceView
+from replay.tui.core.story import Ref, Story
+from replay.tui.core.track import COLLECTIVE, RECOMPILE
+from replay.tui.core.walk import Place, Walk
+
+if TYPE_CHECKING:
+    from replay.run import Run
+
+MOST_LANES = 24
+"""From more ranks than this on they are shown in groups, until somebody wants otherwise."""
+_SOURCE_AROUND = 40
+"""Lines before and behind the line looked at that are fetched: a tall screen shows no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """What is shown of the place looked at."""
+
+    source: SourceView | None = None
+    detail: Detail | None = None
+
+
+class Session:
+    """What the screens show of a run. All methods but `open` and those of the desk's thread return at once."""
+
+    def __init__(self, run: "Run", deliver: Callable[[Callable[[], None]], None], changed: Callable[[], None]) -> None:
+        self.run = run
+        self._changed = changed
+        self._con = run.cursor()
+        self.desk = Desk(run.cursor(), deliver)
+        self.heads: list[RunHead] = []
+        self._books: dict[int, tuple[Book, Walk, Pages]] = {}
+        self.book: Book
+        self.walk: Walk
+        self.pages: Pages
+        self.story: Story | None = None
+        self.focus = Focus()
+        self.message = ""
+        self.is_error = False
+        self.filter = ""
+        self.grouping = Grouping.RANKS
+        self.unfolded: frozenset[str] = frozenset()
+        self.lanes: list[Lane] = []
+        self.finding: str | None = None
+        """Finding that was gone to last."""
+        self.is_playing = False
+        self._been: list[tuple[int | None, int | None]] = []
+        self._pending = ""
+
+    # Opening
+
+    def open(self, at: str | None = None) -> None:
+        """Read what the first screen needs. `at` is where to begin, in the words of a goal."""
+        self.heads = book.heads(self._con)
+        self._take(self._con, self.heads[0].run_id if self.heads else 1)
+        self.grouping = Grouping.ALIKE if len(self.book.ranks) > MOST_LANES else Grouping.RANKS
+        self.regroup()
+        self._pending = at or "F1"
+        self.desk.ask("story", story.load, self._tell, self._fail)
+        self._look()
+
+    def _take(self, con: DuckDBPyConnection, run_id: int) -> None:
+        if run_id not in self._books:
+            made = book.load(con, run_id)
+            self._books[run_id] = (made, Walk(made), Pages(made.track))
+        self.book, self.walk, self.pages = self._books[run_id]
+
+    def _tell(self, told: Story) -> None:
+        self.story = told
+        where, self._pending = self._pending, ""
+        if where == "F1" and not told.report.roots:
+            where = ""
+        if where:
+            self.go(where)
+        self._changed()
+
+    def close(self) -> None:
+        """End the desk's thread; the run stays open."""
+        self.desk.close()
+
+    # Commands: the cursor
+
+    def event(self, direction: int, count: int = 1) -> None:
+        """Next or last event."""
+        self._move(lambda: self.walk.event(direction, count=count), "no event there")
+
+    def edge(self, direction: int) -> None:
+        """First or last event."""
+        self._move(lambda: self.walk.edge(direction))
+
+    def collective(self, direction: int) -> None:
+        """Next or last collective."""
+        self._move(lambda: self.walk.event(direction, COLLECTIVE), "no collective there that was logged")
+
+    def recompile(self, direction: int) -> None:
+        """Next or last recompile."""
+        self._move(lambda: self.walk.event(direction, RECOMPILE), "no recompile there")
+
+    def step(self, direction: int) -> None:
+        """Next or last step."""
+        self._move(lambda: self.walk.step(direction), "no step there")
+
+    def to_rank(self, rank: int) -> None:
+        """Look at another rank at the same moment."""
+        if rank not in self.book.ranks:
+            self._say(f"no rank {rank}; there are {ranks_phrase(self.book.ranks)}", is_error=True)
+            return
+        self._move(lambda: self.walk.to_rank(rank))
+
+    def to_time(self, t: float, rank: int | None = None) -> None:
+        """Go to a moment."""
+        self._move(lambda: self.walk.to_time(t, rank))
+
+    def to_event(self, position: int) -> None:
+        """Go to an event."""
+        self._move(lambda: self.walk.to_event(position))
+
+    def back(self) -> None:
+        """Where the cursor was before."""
+        self._move(self.walk.back, "this is where you began")
+
+    def forth(self) -> None:
+        """Forth again."""
+        self._move(self.walk.forth, "this is as far as you went")
+
+    def _move(self, how: Callable[[], bool | None], otherwise: str = "") -> None:
+        self._been.clear()
+        self._say(otherwise if how() is False else "")
+        self._look()
+
+    # Commands: findings
+
+    def next_finding(self, direction: int) -> None:
+        """Next or last finding: roots first."""
+        if self.story is None:
+            self._say("the findings are being read")
+            return
+        order = self.story.order()
+        if not order:
+            self._say("there are no findings")
+            return
+        if self.finding in order:
+            n = order.index(self.finding) + direction
+            if not 0 <= n < len(order):
+                self._say(f"{self.finding} is the {'last' if direction > 0 else 'first'} of {len(order)} findings")
+                return
+        else:
+            n = 0 if direction > 0 else len(order) - 1
+        self.to_finding(order[n])
+
+    def to_finding(self, finding_id: str) -> None:
+        """Go to a finding: to who waited because of it, where somebody did; else to its first line."""
+        told = self.story.finding(finding_id) if self.story else None
+        if told is None or self.story is None:
+            known = ", ".join(f.id for f in self.story.report.findings) if self.story else ""
+            self._say(f"no finding {finding_id}" + (f"; there are {known}" if known else ""), is_error=True)
+            return
+        self.finding = finding_id
+        refs = [r for r in self.story.refs.get(finding_id, ()) if r.file_id is not None]
+        if not refs:
+            self._say(told.summary)
+            return
+        first = next((r for r in refs if r.rank in told.waiting and r.rank not in told.ranks), refs[0])
+        self.to_ref(first)
+        self._zoom_to(first, told.ranks)
+        self._say(f"{finding_id}  {told.summary}")
+
+    def to_ref(self, ref: Ref) -> None:
+        """Go to a line of evidence."""
+        self._go(ref.run_id, ref.file_id, ref.line_no, ref.rank, ref.t)
+
+    def _zoom_to(self, ref: Ref, at_fault: tuple[int, ...]) -> None:
+        """Show what went on at a finding: the cursor in the middle of the wait, the wait in the middle of the picture."""
+        if ref.t is None or ref.run_id != self.book.run_id:
+            return
+        spans, t = self.book.spans, ref.t
+        lo = hi = t
+        for rank in (ref.rank, *at_fault[:8]):
+            if rank is None:
+                continue
+            doing = spans.at(t, rank)
+            if doing is not None and rank == ref.rank and doing.state != "waiting":
+                after = spans.at(doing.t_hi + 1e-6, rank)
+                doing = after if after is not None and after.state == "waiting" else doing
+            if doing is not None and doing.state not in {"running", "gone"}:
+                lo, hi = min(lo, doing.t_lo), max(hi, doing.t_hi)
+                if rank == ref.rank and doing.state == "waiting":
+                    self.walk.place = replace(self.walk.place, t=(doing.t_lo + doing.t_hi) / 2)
+        self.walk.show(lo, hi)
+        self.walk.window = self.walk.window.holding(self.walk.place.t)
+
+    # Commands: the causal chain
+
+    def follow(self) -> None:
+        """Follow the chain by one link, from effect to cause."""
+        place, words = self.walk.place, self._words()
+        file_id, line_no = place.file_id, place.line_no
+        if file_id is None and words is not None:
+            file_id, line_no = words.file_id, words.line_no
+        doing = self.book.spans.at(place.t, place.rank) if place.rank is not None else None
+        late = doing.late if doing is not None and doing.state == "waiting" else ()
+        spot = Spot(self.book.run_id, place.t, place.rank, file_id, line_no, late)
+        if not self._been:
+            self._been.append((file_id, line_no))
+        been = frozenset(self._been)
+        self.desk.ask("chain", lambda con: chain.follow(con, spot, been), self._followed, self._fail)
+
+    def _followed(self, hop: Hop) -> None:
+        if not hop.is_end:
+            been = [*self._been, (hop.file_id, hop.line_no)]
+            self._go(self.book.run_id, hop.file_id, hop.line_no, hop.rank, hop.t)
+            self._been = been
+        self._say(hop.said)
+
+    # Commands: where to
+
+    def go(self, text: str) -> None:
+        """Go where a text says."""
+        try:
+            where = goal.parse(text, self.book.first, self.book.last)
+        except UsageError as error:
+            self._say(str(error), is_error=True)
+            return
+        number = int(where.number)
+        if where.what is goal.What.TIME:
+            self.to_time(where.number)
+        elif where.what is goal.What.RANK:
+            self.to_rank(number)
+        elif where.what is goal.What.STEP:
+            self._move(lambda: self.walk.to_step(number), f"no step {number} was reported")
+        elif where.what is goal.What.FINDING:
+            self.to_finding(where.name)
+        elif where.what is goal.What.LINE:
+            self.desk.ask("place", lambda con: _line(con, where.name, number), self._arrive, self._fail)
+        else:
+            self.first_difference()
+
+    def first_difference(self) -> None:
+        """Go to the first place where ranks (or runs) part."""
+        run_id = self.book.run_id
+        self.desk.ask("place", lambda con: _difference(con, run_id), self._arrive, self._fail)
+
+    def to_line(self, file_id: int, line_no: int | None) -> None:
+        """Go to a line of a file."""
+        self.desk.ask("place", lambda con: _place(con, file_id, line_no), self._arrive, self._fail)
+
+    def _arrive(self, found: tuple[Ref, str]) -> None:
+        ref, said = found
+        self.to_ref(ref)
+        self._say(said)
+
+    def _go(self, run_id: int, file_id: int | None, line_no: int | None, rank: int | None, t: float | None) -> None:
+        """Go to a line; which event it is, only the database knows."""
+        if run_id != self.book.run_id:
+            self.to_run(run_id)
+        self._been.clear()
+        moment = self.walk.place.t if t is None else min(max(t, self.book.first), self.book.last)
+        looked_at = self.walk.place.rank if rank is None else rank
+        here = self.book.track.at(moment, rank)
+        self.walk.to_place(Place(moment, here, looked_at, file_id, line_no))
+        self._look()
+        self.desk.ask("event", lambda con: _events_at(con, run_id, file_id, line_no), self._is_event, self._fail)
+
+    def _is_event(self, found: tuple[int | None, int | None, list[int]]) -> None:
+        """The line that was gone to is that of these events: stand on one that was then."""
+        file_id, line_no, seqs = found
+        place = self.walk.place
+        if (place.file_id, place.line_no) != (file_id, line_no) or not seqs:
+            return
+        positions = np.searchsorted(self.book.track.seq, seqs)
+        position = int(positions[0])
+        if position < len(self.book.track) and abs(float(self.book.track.t[position]) - place.t) < 1e-3:
+            self.walk.place = replace(place, event=position)
+            self._changed()
+
+    def to_run(self, run_id: int) -> None:
+        """Show another run of the same logs."""
+        self._take(self._con, run_id)
+        self.filter = ""
+        self.regroup()
+        self._look()
+
+    def next_run(self, direction: int) -> None:
+        """Next or last run."""
+        ids = [h.run_id for h in self.heads]
+        n = ids.index(self.book.run_id) + direction if self.book.run_id in ids else -1
+        if len(ids) < 2 or not 0 <= n < len(ids):
+            self._say("no run there" if len(ids) > 1 else "there is one run")
+            return
+        self.to_run(ids[n])
+        self._say(f"run {ids[n]}: {self.heads[n].outcome}")
+
+    # Commands: view
+
+    def toggle_rank(self) -> None:
+        """Step over events of this rank only, or of any."""
+        self.walk.only_rank = not self.walk.only_rank
+        self.walk.settle()
+        self._look()
+        self._say(f"only {ranks_phrase([self.walk.rank])}" if self.walk.rank is not None else "events of any rank")
+
+    def group(self) -> None:
+        """Take the next way of making lanes."""
+        ways = list(Grouping)
+        self.grouping = ways[(ways.index(self.grouping) + 1) % len(ways)]
+        self.regroup()
+        said = {Grouping.RANKS: "a lane for each rank", Grouping.ALIKE: "ranks that did alike", Grouping.NODES: "nodes"}
+        self._say(f"lanes: {said[self.grouping]}")
+
+    def unfold(self, lane: Lane) -> None:
+        """Unfold a group of lanes, or fold it."""
+        if lane.key is None:
+            return
+        self.unfolded ^= {lane.key}
+        self.regroup()
+        self._changed()
+
+    def regroup(self) -> None:
+        """Make the lanes anew."""
+        b = self.book
+        self.lanes = lanes.lanes(self.grouping, b.ranks, b.spans, b.hosts, b.at_fault, self.unfolded)
+
+    def lane(self) -> int:
+        """Return the lane of the rank looked at: its own, else the group that holds it."""
+        rank, found = self.walk.place.rank, 0
+        for n, lane in enumerate(self.lanes):
+            if rank in lane.ranks:
+                found = n
+                if len(lane.ranks) == 1:
+                    break
+        return found
+
+    def move_lane(self, direction: int) -> None:
+        """Look at the next lane's rank."""
+        n = self.lane() + direction
+        if 0 <= n < len(self.lanes):
+            lane = self.lanes[n]
+            # The first member stands for a folded group; of an unfolded one the row above its members is passed over.
+            if lane.is_open and direction < 0 and n > 0:
+                lane = self.lanes[n - 1]
+            self.to_rank(lane.ranks[0])
+
+    def set_filter(self, text: str) -> None:
+        """Let only events count that a filter wants; an empty text takes it away."""
+        try:
+            what = wanted.parse(text)
+        except UsageError as error:
+            self._say(str(error), is_error=True)
+            return
+        track, run_id = self.book.track, self.book.run_id
+
+        def apply(found: Any) -> None:
+            if track is not self.book.track:
+                return
+            track.set_filter(found)
+            self.filter = text.strip() if found is not None else ""
+            self.walk.settle()
+            count = len(track.positions())
+            self._look()
+            self._say(f"{count:,} of {len(track):,} events" if found is not None else "all events", is_error=count == 0)
+
+        self.desk.ask("filter", lambda con: wanted.marks(con, track, run_id, what), apply, self._fail)
+
+    def zoom(self, factor: float) -> None:
+        """Show more or less of the run."""
+        self.walk.zoom(factor)
+        self._changed()
+
+    def pan(self, shares: float) -> None:
+        """Show what is before or behind, leaving the cursor where it is."""
+        self.walk.window = self.walk.window.moved(shares)
+        self._changed()
+
+    def whole(self) -> None:
+        """Show the whole run."""
+        self.walk.whole()
+        self._changed()
+
+    def play(self) -> None:
+        """Play or pause."""
+        self.is_playing = not self.is_playing
+        self._changed()
+
+    def tick(self, seconds: float) -> None:
+        """Let so many seconds of play pass."""
+        if self.is_playing:
+            self.is_playing = self.walk.play(seconds)
+            self._look()
+
+    # What belongs to the place
+
+    def need(self, positions: list[int]) -> None:
+        """Ask for the words of events that are to be shown."""
+        track, store = self.book.track, self.pages
+        missing = store.missing(p for p in positions if 0 <= p < len(track))
+        for page in missing[:2]:
+            seqs = store.seqs(page)
+
+            def put(found: list[Words], page: int = page) -> None:
+                store.put(page, found)
+                if self.focus.detail is None:
+                    self._look()
+                self._changed()
+
+            self.desk.ask(f"page {page % 2}", _fetcher(seqs), put, self._fail)
+
+    def _words(self) -> Words | None:
+        event = self.walk.place.event
+        return None if event is None else self.pages.get(event)
+
+    def _look(self) -> None:
+        """Ask for what the panels show of the place."""
+        place, run_id = self.walk.place, self.book.run_id
+        kind = "" if place.event is None else self.book.track.kind_of(place.event)
+        words = self._words()
+        if place.event is not None:
+            self.need([place.event])
+        if place.file_id is not None:
+            self.desk.ask(
+                "focus", lambda con: _focus_on_line(con, run_id, place.file_id, place.line_no), self._show, self._fail
+            )
+        elif words is not None:
+            self.desk.ask("focus", lambda con: _focus(con, run_id, words, kind), self._show, self._fail)
+        elif place.event is None:
+            self.focus = Focus()
+        else:
+            seqs = [int(self.book.track.seq[place.event])]
+
+            def by_number(con: DuckDBPyConnection) -> Focus:
+                found = pages.fetch(con, seqs)
+                return _focus(con, run_id, found[0], kind) if found else Focus()
+
+            self.desk.ask("focus", by_number, self._show, self._fail)
+        self._changed()
+
+    def _show(self, focus: Focus) -> None:
+        self.focus = focus
+        self._changed()
+
+    def _say(self, text: str, *, is_error: bool = False) -> None:
+        self.message, self.is_error = visible(text), is_error
+        self._changed()
+
+    def say(self, text: str, *, is_error: bool = False) -> None:
+        """Show a message."""
+        self._say(text, is_error=is_error)
+
+    def _fail(self, error: Exception) -> None:
+        self._say(" ".join(str(error).split()) or type(error).__name__, is_error=True)
+
+
+def _fetcher(seqs: list[int]) -> Callable[[DuckDBPyConnection], list[Words]]:
+    return lambda con: pages.fetch(con, seqs)
+
+
+def _focus(con: DuckDBPyConnection, run_id: int, words: Words, kind: str) -> Focus:
+    known = detail.view(con, words.ref_table, kind, words.file_id, words.line_no, run_id)
+    if words.file_id is None:
+        return Focus(None, known)
+    return Focus(source.view(con, words.file_id, words.line_no, _SOURCE_AROUND, known.values), known)
+
+
+def _focus_on_line(con: DuckDBPyConnection, run_id: int, file_id: int | None, line_no: int | None) -> Focus:
+    if file_id is None:
+        return Focus()
+    row = con.execute(
+        """
+        SELECT ref_table, kind FROM events WHERE run_id = ? AND file_id = ? AND line_no IS NOT DISTINCT FROM ?
+        ORDER BY list_position(['error', 'warning', 'info', 'debug'], severity), seq LIMIT 1
+        """,
+        [run_id, file_id, line_no],
+    ).fetchone()
+    known = detail.view(con, row[0], row[1], file_id, line_no, run_id) if row else None
+    return Focus(source.view(con, file_id, line_no, _SOURCE_AROUND, known.values if known else ()), known)
+
+
+def _events_at(
+    con: DuckDBPyConnection, run_id: int, file_id: int | None, line_no: int | None
+) -> tuple[int | None, int | None, list[int]]:
+    rows = con.execute(
+        """
+        SELECT seq FROM events WHERE run_id = ? AND file_id = ? AND line_no = ?
+        ORDER BY list_position(['error', 'warning', 'info', 'debug'], severity), seq
+        """,
+        [run_id, file_id, line_no],
+    ).fetchall()
+    return file_id, line_no, [seq for (seq,) in rows]
+
+
+def _place(con: DuckDBPyConnection, file_id: int, line_no: int | None) -> tuple[Ref, str]:
+    row = con.execute(
+        "SELECT run_id, rank, t_lo FROM lines WHERE file_id = ? AND line_no = ?", [file_id, line_no]
+    ).fetchone()
+    if row is None:
+        raise UsageError(f"no line {line_no} in this file")
+    return Ref(row[0] if row[0] is not None else 1, file_id, line_no, row[1], row[2]), ""
+
+
+def _line(con: DuckDBPyConnection, path: str, line_no: int) -> tuple[Ref, str]:
+    """The place of `path:line`; the end of a path is enough where only one file has it."""
+    files = con.execute(
+        "SELECT file_id, path FROM files WHERE path = $1 OR ends_with(path, '/' || $1) ORDER BY path = $1 DESC, path LIMIT 3",
+        [path],
+    ).fetchall()
+    if not files:
+        raise UsageError(f"no file {path}")
+    if len(files) > 1 and files[0][1] != path:
+        raise UsageError(f"{path} is more than one file: {', '.join(p for _, p in files)}")
+    ref, _ = _place(con, files[0][0], line_no)
+    return ref, f"{files[0][1]}:{line_no}"
+
+
+def _difference(con: DuckDBPyConnection, run_id: int) -> tuple[Ref, str]:
+    row = con.execute(
+        """
+        SELECT d.file_id, d.line_no, l.rank, l.t_lo, d.name, d.step, d.value, d.other_value, d.ranks, d.other_run
+        FROM divergences AS d LEFT JOIN lines AS l USING (file_id, line_no)
+        WHERE d.run_id = ? AND d.file_id IS NOT NULL ORDER BY d.step NULLS FIRST, l.t_lo NULLS LAST, d.name LIMIT 1
+        """,
+        [run_id],
+    ).fetchone()
+    if row is None:
+        raise UsageError("no difference between ranks was found where they must agree")
+    file_id, line_no, rank, t, name, step, value, other, ranks, other_run = row
+    who = f"run {run_id}" if other_run is not None else ranks_phrase(ranks or ()) or "some ranks"
+    than = f"in run {other_run}" if other_run is not None else "on the others"
+    at = f" at step {step}" if step is not None else ""
+    return Ref(run_id, file_id, line_no, rank, t), f"first difference{at}: {name} is {value} on {who}, {other} {than}"

@@ -1,0 +1,138 @@
+"""The span of time that lanes show: zoom and pan, edges of cells, and what the ruler above them says."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+SHORTEST_S = 1e-3
+"""Nothing is known closer than a millisecond."""
+_TICKS = (1, 2, 5)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A span of time [s since 1970] inside the whole run."""
+
+    t_lo: float
+    t_hi: float
+    first: float
+    last: float
+
+    @property
+    def span(self) -> float:
+        """Its length [s]."""
+        return self.t_hi - self.t_lo
+
+    @property
+    def is_whole(self) -> bool:
+        """True where all of the run is in it."""
+        return self.t_lo <= self.first and self.t_hi >= self.last
+
+    def edges(self, cells: int) -> NDArray[np.float64]:
+        """Return the times between cells, one more than there are cells."""
+        return np.linspace(self.t_lo, self.t_hi, cells + 1)
+
+    def cell(self, t: float, cells: int) -> int | None:
+        """Return the cell of a time, None where it lies outside."""
+        if not self.t_lo <= t <= self.t_hi:
+            return None
+        return min(int((t - self.t_lo) / self.span * cells), cells - 1)
+
+    def time(self, cell: float, cells: int) -> float:
+        """Return the time in the middle of a cell."""
+        return self.t_lo + (cell + 0.5) / cells * self.span
+
+    def zoomed(self, factor: float, around: float) -> "Window":
+        """Return a window of `factor` times the length that keeps a time where it is; never more than the run."""
+        span = min(max(self.span * factor, SHORTEST_S), self.last - self.first)
+        share = (around - self.t_lo) / self.span if self.t_lo <= around <= self.t_hi else 0.5
+        return self._clamped(around - share * span, span)
+
+    def moved(self, shares: float) -> "Window":
+        """Return the window moved by a share of its length."""
+        return self._clamped(self.t_lo + shares * self.span, self.span)
+
+    def holding(self, t: float) -> "Window":
+        """Return the window, moved as little as puts a time into it and not onto its rim."""
+        rim = 0.1 * self.span
+        if t < self.t_lo + rim:
+            return self._clamped(t - 2 * rim, self.span)
+        if t > self.t_hi - rim:
+            return self._clamped(t - self.span + 2 * rim, self.span)
+        return self
+
+    def around(self, t_lo: float, t_hi: float) -> "Window":
+        """Return a window in which a span fills about half."""
+        span = min(max((t_hi - t_lo) * 2, 0.02 * (self.last - self.first), SHORTEST_S), self.last - self.first)
+        return self._clamped((t_lo + t_hi) / 2 - span / 2, span)
+
+    def _clamped(self, t_lo: float, span: float) -> "Window":
+        t_lo = min(max(t_lo, self.first), max(self.last - span, self.first))
+        return Window(t_lo, t_lo + span, self.first, self.last)
+
+
+def whole(first: float, last: float) -> Window:
+    """Return the window of a whole run; a run of no length gets some."""
+    room = max((last - first) * 0.01, SHORTEST_S)
+    return Window(first - room, last + room, first - room, last + room)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A word on the ruler at a cell; `is_joint`: a line goes down through the lanes."""
+
+    cell: int
+    text: str
+    is_joint: bool
+
+
+def ruler(
+    window: Window, cells: int, begin: float, steps: Sequence[int], bounds: NDArray[np.float64], room: int = 8
+) -> list[Mark]:
+    """Return the marks over `cells` cells: steps where they have room, else ticks of time since `begin`.
+
+    `bounds` are the ends of the steps [s since 1970], ascending.
+    """
+    first = int(np.searchsorted(bounds, window.t_lo, side="left"))
+    last = int(np.searchsorted(bounds, window.t_hi, side="right"))
+    inside = last - first
+    if inside and inside * 3 <= cells:
+        marks, free = [], -1
+        for n in range(first, last):
+            cell = window.cell(float(bounds[n]), cells)
+            if cell is None:
+                continue
+            # The word stands in the step that begins here.
+            text = f"step {steps[n + 1]}" if n + 1 < len(steps) else ""
+            shown = text if cell >= free and text else ""
+            free = cell + len(text) + 2 if shown else free
+            marks.append(Mark(cell, shown, True))
+        if first < len(steps) and (not marks or marks[0].cell > room):
+            marks.insert(0, Mark(0, f"step {steps[first]}", False))
+        return marks
+    return ticks(window, cells, begin)
+
+
+def ticks(window: Window, cells: int, begin: float) -> list[Mark]:
+    """Return marks of time since `begin`, at round numbers."""
+    wanted = window.span / max(cells // 14, 1)
+    exponent = np.floor(np.log10(max(wanted, 1e-9)))
+    unit = next((m * 10**exponent for m in (*_TICKS, 10) if m * 10**exponent >= wanted), wanted)
+    first = int(np.ceil((window.t_lo - begin) / unit))
+    marks = []
+    for n in range(first, first + cells):
+        cell = window.cell(begin + n * unit, cells)
+        if cell is None:
+            break
+        marks.append(Mark(cell, since(n * unit, float(unit)), False))
+    return marks
+
+
+def since(seconds: float, unit: float = 0.001) -> str:
+    """Return a time since the begin of the run: `+12.3 s`, with as many digits as the unit needs."""
+    digits = max(0, min(3, int(-np.floor(np.log10(unit) + 1e-9)))) if unit < 1 else 0
+    if abs(seconds) >= 7200 and unit >= 60:
+        return f"{seconds / 3600:+.1f} h"
+    return f"{seconds:+,.{digits}f} s"

@@ -1,0 +1,123 @@
+"""`?`: all keys, and what the pictures mean."""
+
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import cell_len
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.geometry import Size
+from textual.screen import ModalScreen
+from textual.strip import Strip
+from textual.widget import Widget
+
+from replay.tui.core.spans import STATES
+from replay.tui.keys import GROUPS, KEYS
+from replay.tui.palette import JOINT, ODD_JOINT, SEVERE, SHAPES
+from replay.tui.panel import Row, padded, strip_of, wrapped
+
+if TYPE_CHECKING:
+    from replay.tui.palette import Palette
+
+_COLUMN = 58
+
+
+def help_rows(palette: "Palette", width: int) -> list[Row]:
+    """Return the help in rows of `width` cells: as many columns as there is room for."""
+    blocks = [_keys(palette, group, title) for group, title in GROUPS.items()] + [_pictures(palette)]
+    columns = max(width // _COLUMN, 1)
+    if columns == 1:
+        return [row for block in blocks for row in [*block, []]]
+    heights = [0] * columns
+    piles: list[list[Row]] = [[] for _ in range(columns)]
+    for block in blocks:
+        n = heights.index(min(heights))
+        piles[n] += [*block, []]
+        heights[n] += len(block) + 1
+    rows: list[Row] = []
+    for y in range(max(heights)):
+        row: Row = []
+        for pile in piles:
+            cells = pile[y] if y < len(pile) else []
+            row += [*cells, (" " * max(_COLUMN - sum(cell_len(t) for t, _ in cells), 0), palette.text)]
+        rows.append(row)
+    return rows
+
+
+def _keys(p: "Palette", group: str, title: str) -> list[Row]:
+    rows: list[Row] = [[(f" {title}", p.strong)]]
+    for key in KEYS:
+        if key.group == group:
+            texts = wrapped(key.help, _COLUMN - 13, 4)
+            rows.append([(f"  {padded(key.shown, 9)} ", p.link), (texts[0], p.text)])
+            rows += [[(" " * 12, p.text), (text, p.text)] for text in texts[1:]]
+    return rows
+
+
+def _pictures(p: "Palette") -> list[Row]:
+    rows: list[Row] = [[(" what the lanes show", p.strong)]]
+    for code, name in enumerate(STATES):
+        told = {"unknown": "no sign of it", "gone": "not there any more (blank)"}.get(name, name)
+        rows.append([("  ", p.text), (SHAPES[name] * 4, p.states[code]), (f"      {told}", p.text)])
+    rows += [
+        [(f"  {JOINT}         ", p.dim), ("a step ended, or all ranks met in a collective", p.text)],
+        [(f"  {ODD_JOINT}         ", p.error), ("a collective that not all ranks issued alike", p.text)],
+        [(f"  {SEVERE['warning']}         ", p.warning), ("a warning: a failed guard, a recompile", p.text)],
+        [(f"  {SEVERE['error']}         ", p.error), ("an error", p.text)],
+        [("  ▼ ▶       ", p.mark), ("the cursor: its moment, its rank, its line", p.text)],
+        [("  ~         ", p.dim), ("before a time: known only to lie between its neighbours", p.text)],
+    ]
+    return rows
+
+
+class _Rows(Widget):
+    """The rows of the help, as high as they are."""
+
+    DEFAULT_CSS = """
+    _Rows { height: auto; width: 1fr; }
+    """
+
+    def _made(self, width: int) -> list[Row]:
+        from replay.tui.app import ReplayApp
+
+        assert isinstance(self.app, ReplayApp), "help is of this app"
+        return help_rows(self.app.palette, width)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """Rows at this width."""
+        return len(self._made(width))
+
+    def render_line(self, y: int) -> Strip:
+        """Return one row; Textual asks."""
+        from replay.tui.app import ReplayApp
+
+        assert isinstance(self.app, ReplayApp), "help is of this app"
+        rows = self._made(self.size.width)
+        return strip_of(rows[y] if y < len(rows) else [], self.size.width, self.app.palette.text)
+
+
+class HelpScreen(ModalScreen[None]):
+    """Any of the keys that opened it closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark,f1", "leave", "leave", show=False),
+        Binding("down,j", "scroll(1)", "down", show=False),
+        Binding("up,k", "scroll(-1)", "up", show=False),
+    ]
+    DEFAULT_CSS = """
+    HelpScreen { align: center middle; background: $background; }
+    HelpScreen VerticalScroll { width: 100%; height: 100%; background: $background; padding: 1 1 0 1; }
+    """
+
+    def compose(self) -> ComposeResult:
+        """All rows."""
+        with VerticalScroll():
+            yield _Rows()
+
+    def action_scroll(self, direction: int) -> None:
+        """Move the text."""
+        self.query_one(VerticalScroll).scroll_relative(y=3 * direction, animate=False)
+
+    def action_leave(self) -> None:
+        """Close."""
+        self.dismiss()

@@ -1,0 +1,206 @@
+"""Ranks × time: what each rank was doing, where they met, and the wait as a shape."""
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.style import Style
+
+from replay.report.wording import duration
+from replay.tui.core import lanes
+from replay.tui.core.lanes import Lane
+from replay.tui.core.session import Session
+from replay.tui.core.spans import NOTHING, STATES
+from replay.tui.core.track import SEVERITIES
+from replay.tui.core.window import Mark, ruler
+from replay.tui.palette import JOINT, ODD_JOINT, SEVERE, SHAPES
+from replay.tui.panel import Panel, Row, cut, padded
+
+_LABEL_MOST = 18
+_NOTE_MOST = 18
+
+
+class LanesPanel(Panel):
+    """The lanes, with the ruler above and the legend below where there is room."""
+
+    NAME = "lanes"
+    NUMBER = 1
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._top = 0
+        self._label = 0
+        self._cells = 1
+
+    def wanted_height(self) -> int:
+        """Return the rows that all lanes take, with title, ruler and legend."""
+        return (len(self.session.lanes) if self.session else 1) + 3
+
+    def title(self) -> tuple[str, str]:
+        """What lanes there are, and how much time is shown."""
+        session = self.session
+        assert session is not None, "titles are asked for when there is something to look at"
+        told = lanes.summary(session.grouping, session.lanes)
+        window = session.walk.window
+        if not session.book.track.is_timed:
+            return "ranks × order", "these logs have no stamps"
+        shown = "whole run" if window.is_whole else f"{duration(window.span)} of {duration(window.last - window.first)}"
+        return "ranks × time" + (f"  {told}" if told else ""), shown
+
+    def rows(self, width: int, height: int) -> Sequence[Row]:
+        """Ruler, lanes around the one looked at, legend."""
+        session = self.session
+        assert session is not None, "rows are asked for when there is something to look at"
+        made = session.lanes
+        notes = max((len(_named(lane)) for lane in made), default=1)
+        self._label = min(notes, _LABEL_MOST if width < 110 else _LABEL_MOST + _NOTE_MOST) + 2
+        self._cells = max(width - self._label - 1, 1)
+        legend = height >= 6
+        room = max(height - 1 - legend, 1)
+        here = session.lane()
+        self._top = min(max(self._top, here - room + 1, 0), here, max(len(made) - room, 0))
+        window, book = session.walk.window, session.book
+        marks = ruler(window, self._cells, book.first, book.steps, book.step_ends)
+        cursor = window.cell(session.walk.place.t, self._cells)
+        rows = [self._ruler(marks, cursor)]
+        joints = self._joints(session, marks)
+        edges = window.edges(self._cells)
+        seen: set[int] = set()
+        for n, lane in enumerate(made[self._top : self._top + room], self._top):
+            rows.append(self._lane(session, lane, n == here, edges, joints, cursor, seen))
+        if legend:
+            rows += [[]] * (room - len(rows) + 1)
+            rows.append(self._legend(session, seen, len(made), room, width))
+        return rows
+
+    def _ruler(self, marks: list[Mark], cursor: int | None) -> Row:
+        text = [" "] * self._cells
+        for mark in marks:
+            for n, character in enumerate(mark.text):
+                if mark.cell + n < self._cells:
+                    text[mark.cell + n] = character
+        row: Row = [(" " * self._label, self.palette.dim)]
+        if cursor is None:
+            return [*row, ("".join(text), self.palette.dim)]
+        return [
+            *row,
+            ("".join(text[:cursor]), self.palette.dim),
+            ("▼", self.palette.mark),
+            ("".join(text[cursor + 1 :]), self.palette.dim),
+        ]
+
+    def _joints(self, session: Session, marks: list[Mark]) -> dict[int, str]:
+        """Cells in which a line goes through all lanes: ends of steps, else collectives if they have room."""
+        found = {mark.cell: JOINT for mark in marks if mark.is_joint}
+        joints, window = session.book.joints, session.walk.window
+        first, last = np.searchsorted(joints.t, [window.t_lo, window.t_hi])
+        if last - first <= self._cells // 6:
+            for t, odd in zip(joints.t[first:last], joints.is_odd[first:last], strict=True):
+                cell = window.cell(float(t), self._cells)
+                if cell is not None:
+                    found[cell] = ODD_JOINT if odd or found.get(cell) == ODD_JOINT else JOINT
+        return found
+
+    def _lane(
+        self,
+        session: Session,
+        lane: Lane,
+        is_here: bool,
+        edges: NDArray[np.float64],
+        joints: dict[int, str],
+        cursor: int | None,
+        seen: set[int],
+    ) -> Row:
+        p = self.palette
+        fold = ("▾" if lane.is_open else "▸") if lane.key else " "
+        name = padded(("  " if lane.depth else "") + _named(lane), self._label - 2)
+        row: Row = [("▶" if is_here else " ", p.mark), (fold, p.dim), (name, p.strong if is_here else p.dim), (" ", p.text)]
+        codes = lanes.picture(lane, session.book.spans, edges)
+        seen.update(int(c) for c in np.unique(codes) if c != NOTHING)
+        looks: list[tuple[str, Style]] = [
+            (" ", p.dim) if code == NOTHING else (SHAPES[STATES[code]], p.states[code]) for code in codes.tolist()
+        ]
+        for cell, shape in joints.items():
+            if looks[cell][0] not in {"█", "▓"}:
+                looks[cell] = (shape, p.error if shape == ODD_JOINT else p.dim)
+        for cell, severity in _severe(session, lane, edges):
+            looks[cell] = (SEVERE[severity], p.error if severity == "error" else p.warning + Style(bold=True))
+        if cursor is not None:
+            shape, style = looks[cursor]
+            looks[cursor] = (shape, style + p.cursor)
+        row += [("".join(s for s, _ in run), style) for style, run in groupby(looks, key=lambda look: look[1])]
+        return row
+
+    def _legend(self, session: Session, seen: set[int], count: int, room: int, width: int) -> Row:
+        p = self.palette
+        row: Row = [(" ", p.dim)]
+        if count > room:
+            row.append((f"{self._top + 1}-{min(self._top + room, count)} of {count}  ", p.dim))
+        for code in sorted(seen):
+            name = STATES[code]
+            shape = SHAPES[name].strip() or "blank"
+            row += [(shape, p.states[code]), (f" {name}  ", p.dim)]
+        row += [(SEVERE["warning"], p.warning), (" warning  ", p.dim), (SEVERE["error"], p.error), (" error", p.dim)]
+        return row
+
+    def move(self, direction: int) -> None:
+        """Look at another rank."""
+        if self.session:
+            self.session.move_lane(direction)
+
+    def enter(self) -> None:
+        """Unfold the group, or fold it."""
+        if self.session:
+            n = self.session.lane()
+            lane = self.session.lanes[n]
+            head = next((m for m in reversed(self.session.lanes[: n + 1]) if m.key), None) if lane.depth else lane
+            if head is not None:
+                self.session.unfold(head)
+
+    def click(self, row: int, cell: int) -> None:
+        """Put the cursor there; a click on a name unfolds."""
+        session = self.session
+        n = self._top + row - 1
+        if session is None:
+            return
+        lane = session.lanes[n] if row > 0 and n < len(session.lanes) else None
+        if cell < self._label:
+            if lane is not None and lane.key:
+                session.unfold(lane)
+            elif lane is not None:
+                session.to_rank(lane.ranks[0])
+            return
+        rank = None if lane is None else lane.ranks[0]
+        if lane is not None and session.walk.place.rank in lane.ranks:
+            rank = session.walk.place.rank
+        session.to_time(session.walk.window.time(min(cell - self._label, self._cells - 1), self._cells), rank)
+
+    def scrolled(self, direction: int, cell: int) -> None:
+        """The wheel zooms around the pointer."""
+        if self.session:
+            walk = self.session.walk
+            around = walk.window.time(min(max(cell - self._label, 0), self._cells - 1), self._cells)
+            walk.window = walk.window.zoomed(0.8 if direction < 0 else 1.25, around)
+            self.session.say("")
+
+
+def _named(lane: Lane) -> str:
+    count = f" ×{len(lane.ranks):,}" if len(lane.ranks) > 1 else ""
+    label = cut(lane.label, _LABEL_MOST - len(count)) if count else lane.label
+    return f"{label}{count} {lane.note}".rstrip()
+
+
+def _severe(session: Session, lane: Lane, edges: NDArray[np.float64]) -> list[tuple[int, str]]:
+    """Cells with warnings and errors of a lane's ranks; an error hides a warning."""
+    track = session.book.track
+    inside = track.between(float(edges[0]), float(edges[-1]))
+    found: dict[int, int] = {}
+    severe = inside.start + np.flatnonzero(track.severity[inside] >= SEVERITIES.index("warning"))
+    if not len(severe):
+        return []
+    mine = severe[np.isin(track.rank[severe], lane.ranks)]
+    cells = np.minimum(((track.t[mine] - edges[0]) / (edges[-1] - edges[0]) * (len(edges) - 1)).astype(int), len(edges) - 2)
+    for cell, severity in zip(cells.tolist(), track.severity[mine].tolist(), strict=True):
+        found[cell] = max(found.get(cell, 0), severity)
+    return [(cell, SEVERITIES[severity]) for cell, severity in found.items()]

@@ -1,0 +1,156 @@
+"""While logs are read for the first time: how far it is, and what is there to look at already; or what went wrong."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import cell_len
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.strip import Strip
+from textual.widget import Widget
+
+from replay.errors import ReplayError
+from replay.report.wording import visible
+from replay.run import Progress, Run
+from replay.tui.core import opening
+from replay.tui.core.opening import Listed
+from replay.tui.panel import Row, cut, padded, strip_of, wrapped
+
+if TYPE_CHECKING:
+    from replay.tui.app import ReplayApp
+
+_TICK_S = 0.1
+
+
+class _Stopped(Exception):
+    """The reading was given up by the user."""
+
+
+class OpenScreen(Screen[None]):
+    """Reads in a thread of its own."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q,escape,ctrl+q", "leave", "leave", show=False),
+        Binding("up,k", "move(-1)", show=False),
+        Binding("down,j", "move(1)", show=False),
+    ]
+
+    def __init__(self, logs: list[str], opened: Callable[[Run], None]) -> None:
+        super().__init__()
+        self.logs, self._opened = logs, opened
+        self.progress = Progress("looking")
+        self.files: list[Listed] = []
+        self.error: str | None = None
+        self.chosen: int | None = None
+        self.began = time.monotonic()
+        self._stopped = threading.Event()
+
+    def compose(self) -> ComposeResult:
+        """One picture."""
+        yield _Picture()
+
+    def on_mount(self) -> None:
+        """Begin."""
+        self.set_interval(_TICK_S, self.query_one(_Picture).refresh)
+        threading.Thread(target=self._read, name="replay-reading", daemon=True).start()
+
+    def _read(self) -> None:
+        from replay.tui.app import ReplayApp
+
+        app = self.app
+        assert isinstance(app, ReplayApp), "logs are opened by this app"
+        try:
+            if self.logs != ["@"] and "-" not in self.logs:
+                self.files = opening.listed(self.logs)
+            run = app.opener(self._note)
+        except _Stopped:
+            return
+        except ReplayError as error:
+            self._fail(app, str(error))
+        except Exception as error:  # shown on the screen, which a traceback would destroy
+            self._fail(app, f"unexpected: {type(error).__name__}: {error}")
+        else:
+            if self._stopped.is_set() or not app.is_running:
+                run.close()
+            else:
+                app.call_later(self._opened, run)
+
+    def _note(self, progress: Progress) -> None:
+        if self._stopped.is_set():
+            raise _Stopped
+        self.progress = progress
+
+    def _fail(self, app: "ReplayApp", text: str) -> None:
+        self.error = text
+        app.failed = text
+
+    def action_move(self, direction: int) -> None:
+        """Look at another file that was read."""
+        last = min(opening.at(self.files, self.progress), len(self.files) - 1)
+        here = last if self.chosen is None else self.chosen
+        self.chosen = min(max(here + direction, 0), max(last, 0))
+
+    def action_leave(self) -> None:
+        """Give up; what was there before stays."""
+        self._stopped.set()
+        self.app.exit()
+
+
+class _Picture(Widget):
+    """The whole screen, drawn from what its screen knows."""
+
+    DEFAULT_CSS = """
+    _Picture { width: 100%; height: 100%; }
+    """
+
+    def render_line(self, y: int) -> Strip:
+        """Return one row; Textual asks."""
+        from replay.tui.app import ReplayApp
+
+        app, screen = self.app, self.screen
+        assert isinstance(app, ReplayApp), "logs are opened by this app"
+        assert isinstance(screen, OpenScreen), "this picture is of that screen"
+        width, height = self.size
+        rows = self._failed(app, screen, width) if screen.error else self._reading(app, screen, width, height)
+        return strip_of(rows[y] if y < len(rows) else [], width, app.palette.text)
+
+    def _failed(self, app: "ReplayApp", screen: OpenScreen, width: int) -> list[Row]:
+        p = app.palette
+        rows: list[Row] = [[(" replay ", p.head_focus)], [], [("  nothing to show", p.strong)], []]
+        rows += [[(f"  {text}", p.error)] for text in wrapped(visible(screen.error or ""), width - 4, 6)]
+        ways = (
+            "LOGS is a folder, files, a quoted glob, a .duckdb made before, or @ for what you read last.",
+            "Hand over everything there is: the launcher's output, every rank's, and what torch and NCCL wrote to files.",
+            "replay ls LOGS        says what was found in there, and what was not logged",
+            "replay demo           shows what to expect, on logs that come with the tool",
+        )
+        rows += [[], *([(f"  {text}", p.text)] for way in ways for text in wrapped(way, width - 4, 3))]
+        return [*rows, [], [("  q leaves", p.dim)]]
+
+    def _reading(self, app: "ReplayApp", screen: OpenScreen, width: int, height: int) -> list[Row]:
+        p, progress = app.palette, screen.progress
+        rows: list[Row] = [[(" replay ", p.head_focus), (f"  {app.logs}", p.dim)], []]
+        share = min(progress.done / progress.total, 1.0) if progress.total else 0.0
+        bar = max(width - 12, 10)
+        full = int(bar * share)
+        rows.append([("  ", p.text), ("█" * full, p.link), ("░" * (bar - full), p.dim), (f" {share:>4.0%}", p.strong)])
+        rows.append([(f"  {cut(opening.told(progress, time.monotonic() - screen.began), width - 4)}", p.text)])
+        rows.append([("  q stops and keeps what was there before; ↑↓ look at the files that were read", p.dim)])
+        rows.append([])
+        here = opening.at(screen.files, progress)
+        shown = max(min(len(screen.files), (height - 8) // 3), 0)
+        chosen = min(here, len(screen.files) - 1) if screen.chosen is None else screen.chosen
+        top = min(max(chosen - shown // 2, 0), max(len(screen.files) - shown, 0))
+        for n in range(top, top + shown):
+            state = "✓ read" if n < here else "▸ reading" if n == here else "  waits"
+            name = padded(screen.files[n].name, max(width - 16, 8))
+            style = p.strong if n == chosen else p.text if n <= here else p.dim
+            rows.append([("▶ " if n == chosen else "  ", p.mark), (padded(state, 10), p.good if n < here else p.dim), (name, style)])
+        if screen.files and 0 <= chosen <= here:
+            rows.append([(padded(f" {screen.files[chosen].name} ", width), p.head)])
+            lines = opening.peek(screen.files[chosen], max(height - len(rows), 0))
+            rows += [[(f" {line if cell_len(line) < width else cut(line, width - 2)}", p.text)] for line in lines]
+        return rows
