@@ -249,3 +249,36 @@ def test_deep_and_long_texts_are_not_parsed() -> None:
     assert parse_nested("expression", "(" * 5000 + "x" + ")" * 5000) is None
     assert parse_nested("expression", "x + " * 10_000 + "x") is None
     assert parse_expression("(" * 90 + "s0" + ")" * 90 + " == 3") is not None
+
+
+IR = [
+    "op0: SchedulerNode(ComputedBuffer)",
+    "op0.writes = [MemoryDep('buf0', c0, {c0: 4})]",
+    "",
+    "",
+    "op1_op2: FusedSchedulerNode(SchedulerNode,SchedulerNode)",
+    "op1_op2.writes = []",
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "stage"), [("ir_pre_fusion.txt", "pre-fusion"), ("ir_post_fusion.txt", "post-fusion")]
+)
+def test_files_of_the_scheduler(name: str, stage: str) -> None:
+    path = f"run_2026_11_30_04_45_25_368321-pid_1866/torchinductor/model__1_forward_5.2/{name}"
+    rows = parse(IR, kind="compile-debug", path=path)
+    assert [(k["name"], k["fused"], k["language"]) for k in rows["kernels"]] == [
+        ("op0", 1, stage),
+        ("op1_op2", 2, stage),
+    ]
+    assert rows.counts.lines == len(IR) == rows.counts.parsed + rows.counts.continuation
+
+
+def test_guards_of_a_trace() -> None:
+    record = (
+        'V1130 10:20:30.100000 4321 torch/_dynamo/guards.py:77] {"dynamo_cpp_guards_str": {}, "rank": 1, "frame_id": 0, '
+        '"frame_compile_id": 1, "attempt": 0, "has_payload": "0"}'
+    )
+    rows = parse([record, *("\t" + text for text in TREE)], kind="trace")
+    assert [g["guard_type"] for g in rows["guards"]][:2] == ["DEFAULT_DEVICE", "TENSOR_MATCH"]
+    assert {g["compile_id"] for g in rows["guards"]} == {"0/1"}

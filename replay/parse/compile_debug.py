@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from replay.grammar.executor import shared
 from replay.parse.blocks.graphs import Graph, graph_rows
+from replay.parse.blocks.schedules import FAMILY, Nodes
 from replay.parse.blocks.torch_compiler import TorchCompiler
 from replay.parse.graph_text import GraphText
 from replay.parse.model import Counts, LineSink, Segment
@@ -14,6 +15,7 @@ from replay.sources.model import Hints, Line, SourceFile
 
 _KINDS = {"fx_graph_transformed.py": "post_grad", "output_code.py": "output_code"}
 _READABLE = "fx_graph_readable.py"
+_STAGES = {"ir_pre_fusion.txt": "pre-fusion", "ir_post_fusion.txt": "post-fusion"}
 
 
 def read_compile_debug(file: SourceFile, batches: Iterable[Sequence[Line]], sink: LineSink, hints: Hints) -> Counts:
@@ -24,6 +26,8 @@ def read_compile_debug(file: SourceFile, batches: Iterable[Sequence[Line]], sink
         return _messages(file, batches, sink)
     fields = match.fields if match is not None else {}
     name = fields.get("file", "")
+    if name in _STAGES:
+        return _nodes(file, batches, sink, _STAGES[name])
     kind = fields.get("direction", "inference") if name == _READABLE else _KINDS.get(name)
     return _graph(file, batches, sink, kind, fields.get("model"))
 
@@ -49,6 +53,23 @@ def _graph(
     counts.forms = {"compile_debug": counts.lines}
     if first is not None and kind is not None and not text.is_empty:
         graph_rows(sink, first, Graph(kind, name, text), last)
+    return counts
+
+
+def _nodes(file: SourceFile, batches: Iterable[Sequence[Line]], sink: LineSink, stage: str) -> Counts:
+    """The scheduler's nodes: one a block of lines."""
+    counts, nodes = Counts(), Nodes(sink, stage, None)
+    for batch in batches:
+        for line in batch:
+            writer = sink.writer(file, line.identity)
+            kind = "continuation" if counts.lines else "parsed"
+            sink.line(line, writer, kind, "compile_debug", None)
+            counts.lines += 1
+            match = shared().one(FAMILY, line.text)
+            nodes.line(Segment(line, "torch", {}, line.text, line.identity, None, writer_id=writer), match)
+    counts.parsed = min(counts.lines, 1)
+    counts.continuation = counts.lines - counts.parsed
+    counts.forms = {"compile_debug": counts.lines}
     return counts
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from replay.grammar.executor import shared
 from replay.parse.blocks.graph_breaks import GraphBreaks
 from replay.parse.blocks.graphs import Graph, graph_rows
+from replay.parse.blocks.guard_trees import GuardTrees
 from replay.parse.blocks.recompiles import Block, write
 from replay.parse.graph_text import GraphText
 from replay.parse.model import Segment, Sink
@@ -85,6 +86,8 @@ class TraceRows:
             self._reasons(segment, [line.text[1:] for line in payload])
         elif name == "dynamo_graph_break_reason":
             self._break(segment, payload)
+        elif name == "dynamo_cpp_guards_str":
+            self._guards(segment, payload)
         elif name in _GRAPHS:
             self._graph(segment, _GRAPHS[name], payload)
         elif name in _CACHES:
@@ -218,6 +221,17 @@ class TraceRows:
             part.match = shared().one("graph_breaks", text)
             breaks.feed(part)
         breaks.close()
+
+    def _guards(self, segment: Segment, payload: list[Line]) -> None:
+        """The guards of a compile: its payload is the tree that the log prints."""
+        guards = GuardTrees(self._sink)
+        head = segment.head | {"artifact": "guards"}
+        for line in payload:
+            text = line.text[1:]
+            part = Segment(line, "torch", head, text, segment.identity, segment.t, writer_id=segment.writer_id)
+            part.match = shared().one("guard_tree", text)
+            guards.feed(part)
+        guards.close()
 
     def _graph(self, segment: Segment, kind: str, payload: list[Line]) -> None:
         text = GraphText(is_code=kind == "output_code")
