@@ -35,9 +35,7 @@ def tui(
     from replay.tui.app import ReplayApp
 
     app = ReplayApp(
-        lambda progress: open_run(
-            source.logs, hints=source.hints, db=source.db, rules=source.rules, progress=progress
-        ),
+        lambda progress: open_run(source.logs, hints=source.hints, db=source.db, rules=source.rules, progress=progress),
         source.logs,
         at,
         None if theme is Theme.AUTO else f"replay-{theme.value}",

@@ -115,7 +115,12 @@ class LanesPanel(Panel):
         p = self.palette
         fold = ("▾" if lane.is_open else "▸") if lane.key else " "
         name = padded(("  " if lane.depth else "") + _named(lane), self._label - 2)
-        row: Row = [("▶" if is_here else " ", p.mark), (fold, p.dim), (name, p.strong if is_here else p.dim), (" ", p.text)]
+        row: Row = [
+            ("▶" if is_here else " ", p.mark),
+            (fold, p.dim),
+            (name, p.strong if is_here else p.dim),
+            (" ", p.text),
+        ]
         codes = lanes.picture(lane, session.book.spans, edges)
         seen.update(int(c) for c in np.unique(codes) if c != NOTHING)
         looks: list[tuple[str, Style]] = [
@@ -200,7 +205,9 @@ def _severe(session: Session, lane: Lane, edges: NDArray[np.float64]) -> list[tu
     if not len(severe):
         return []
     mine = severe[np.isin(track.rank[severe], lane.ranks)]
-    cells = np.minimum(((track.t[mine] - edges[0]) / (edges[-1] - edges[0]) * (len(edges) - 1)).astype(int), len(edges) - 2)
+    cells = np.minimum(
+        ((track.t[mine] - edges[0]) / (edges[-1] - edges[0]) * (len(edges) - 1)).astype(int), len(edges) - 2
+    )
     for cell, severity in zip(cells.tolist(), track.severity[mine].tolist(), strict=True):
         found[cell] = max(found.get(cell, 0), severity)
     return [(cell, SEVERITIES[severity]) for cell, severity in found.items()]

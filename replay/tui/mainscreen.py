@@ -148,7 +148,7 @@ class MainScreen(Screen[None]):
     # Look
 
     def action_toggle_rank(self) -> None:
-        """This rank or any."""
+        """One rank or any."""
         self._session.toggle_rank()
 
     def action_group(self) -> None:

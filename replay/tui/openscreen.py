@@ -85,7 +85,11 @@ class OpenScreen(Screen[None]):
 
     def _fail(self, app: "ReplayApp", text: str) -> None:
         self.error = text
-        app.failed = text
+        app.call_later(self._show_failure, app)
+
+    def _show_failure(self, app: "ReplayApp") -> None:
+        self.query_one(_Picture).refresh()
+        app.failed = self.error
 
     def action_move(self, direction: int) -> None:
         """Look at another file that was read."""
@@ -148,7 +152,13 @@ class _Picture(Widget):
             state = "✓ read" if n < here else "▸ reading" if n == here else "  waits"
             name = padded(screen.files[n].name, max(width - 16, 8))
             style = p.strong if n == chosen else p.text if n <= here else p.dim
-            rows.append([("▶ " if n == chosen else "  ", p.mark), (padded(state, 10), p.good if n < here else p.dim), (name, style)])
+            rows.append(
+                [
+                    ("▶ " if n == chosen else "  ", p.mark),
+                    (padded(state, 10), p.good if n < here else p.dim),
+                    (name, style),
+                ]
+            )
         if screen.files and 0 <= chosen <= here:
             rows.append([(padded(f" {screen.files[chosen].name} ", width), p.head)])
             lines = opening.peek(screen.files[chosen], max(height - len(rows), 0))

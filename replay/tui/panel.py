@@ -138,7 +138,11 @@ class Panel(Widget, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Return one row; Textual asks."""
         width, height = self.size
-        if self._strips is None or len(self._strips) != height or (self._strips and self._strips[0].cell_length != width):
+        if (
+            self._strips is None
+            or len(self._strips) != height
+            or (self._strips and self._strips[0].cell_length != width)
+        ):
             self._strips = self._draw(width, height)
         return self._strips[y] if y < len(self._strips) else Strip.blank(width)
 

@@ -66,7 +66,9 @@ class StatePanel(Panel):
         host = session.book.hosts.get(rank, "")
         texts = [f"rank {rank}" + (f" on {visible(host)}" if host else "")]
         if doing is not None:
-            texts.append(f"{doing.state} for {duration(doing.t_hi - doing.t_lo)}, {duration(max(t - doing.t_lo, 0))} of it gone")
+            texts.append(
+                f"{doing.state} for {duration(doing.t_hi - doing.t_lo)}, {duration(max(t - doing.t_lo, 0))} of it gone"
+            )
         apart = difference(rank, session.book.spans)
         texts += [f"in the whole run {apart}"] if apart else []
         return [[]] + [[(f"  {cut(text, width - 2)}", p.strong if n == 0 else p.dim)] for n, text in enumerate(texts)]

@@ -69,7 +69,15 @@ class PadKeysBar(Bar):
     def row(self, width: int) -> Row:
         """Keys with their names, as many as fit."""
         p = self._app.palette
-        keys = [("⏎", "ask"), ("tab", "complete"), ("↑↓", "history"), ("^o", "to the answer"), ("^e", "export"), ("^j", "new line"), ("esc", "back")]
+        keys = [
+            ("⏎", "ask"),
+            ("tab", "complete"),
+            ("↑↓", "history"),
+            ("^o", "to the answer"),
+            ("^e", "export"),
+            ("^j", "new line"),
+            ("esc", "back"),
+        ]
         row: Row = [(" ", p.head)]
         for key, name in keys:
             row += [(key, p.head_focus), (f" {name}  ", p.head)]
@@ -108,15 +116,25 @@ class AnswerPanel(Panel):
         """Head and the rows around the one looked at."""
         p, found = self.palette, self.answer
         if found is None:
-            return [[("  every record of the logs is a row; tab completes names, @ has queries that come with the tool", p.dim)]]
+            return [
+                [
+                    (
+                        "  every record of the logs is a row; tab completes names, @ has queries that come with the tool",
+                        p.dim,
+                    )
+                ]
+            ]
         shown = max(height - 1, 1)
         self._top = min(max(self._top, self._at - shown + 1), self._at)
         part = found.rows[self._top : self._top + shown]
         widths = [
-            min(max([cell_len(name), *(cell_len(row[n]) for row in part)]), _CELL_MOST) for n, name in enumerate(found.columns)
+            min(max([cell_len(name), *(cell_len(row[n]) for row in part)]), _CELL_MOST)
+            for n, name in enumerate(found.columns)
         ]
         self._left = min(self._left, max(len(widths) - 1, 0))
-        rows: list[Row] = [[(" ", p.dim), *((_cell(c, widths[n], False) + "  ", p.strong) for n, c in self._from(found.columns))]]
+        rows: list[Row] = [
+            [(" ", p.dim), *((_cell(c, widths[n], False) + "  ", p.strong) for n, c in self._from(found.columns))]
+        ]
         for y, cells in enumerate(part, self._top):
             is_here = y == self._at
             row: Row = [("▶" if is_here else " ", p.mark)]
@@ -219,7 +237,9 @@ class SqlScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """Query, hint, answer, keys."""
-        area = QueryArea(_FIRST, soft_wrap=True, show_line_numbers=False, highlight_cursor_line=False, tab_behavior="indent")
+        area = QueryArea(
+            _FIRST, soft_wrap=True, show_line_numbers=False, highlight_cursor_line=False, tab_behavior="indent"
+        )
         area.cursor_location = area.document.end
         yield area
         yield HintBar()
@@ -244,7 +264,8 @@ class SqlScreen(Screen[None]):
 
     def _candidates(self) -> tuple[int, list[str], str, int]:
         area = self.query_one(QueryArea)
-        cursor = area.document.get_index_from_location(area.cursor_location)
+        row, column = area.cursor_location
+        cursor = sum(len(line) + 1 for line in area.text.split("\n")[:row]) + column
         begin, found = self._names.complete(area.text, cursor) if self._names else (cursor, [])
         return begin, found, area.text, cursor
 
@@ -266,7 +287,11 @@ class SqlScreen(Screen[None]):
         word = text[begin:cursor]
         written = common if len(common) > len(word) else found[0]
         area = self.query_one(QueryArea)
-        place = area.document.get_location_from_index
+
+        def place(index: int) -> tuple[int, int]:
+            before = text[:index].split("\n")
+            return len(before) - 1, len(before[-1])
+
         area.replace(written, place(begin), place(cursor))
         area.move_cursor(place(begin + len(written)))
         self.hint()

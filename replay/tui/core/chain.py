@@ -265,7 +265,7 @@ def _told(con: DuckDBPyConnection, spot: Spot) -> Hop | None:
     )  # fmt: skip
     if here is None:
         return None
-    finding, nth, step, is_root = here
+    finding, _, step, is_root = here
     before = _row(
         con,
         """

@@ -54,10 +54,7 @@ def lanes(
     everyone = sorted(set(ranks))
     if grouping is Grouping.RANKS:
         return [Lane((rank,), str(rank)) for rank in everyone]
-    if grouping is Grouping.NODES:
-        groups = _by_node(everyone, hosts)
-    else:
-        groups = _alike(everyone, spans, frozenset(at_fault))
+    groups = _by_node(everyone, hosts) if grouping is Grouping.NODES else _alike(everyone, spans, frozenset(at_fault))
     found: list[Lane] = []
     for key, note, members in groups:
         if len(members) == 1:

@@ -83,8 +83,7 @@ def load(con: DuckDBPyConnection) -> Story:
 def _nodes(report: Report, refs: Mapping[str, list[Ref]]) -> list[Node]:
     nodes = [] if report.roots else [Node("verdict", None, 0, "heading", _verdict(report))]
     if not report.roots:
-        for text in report.ruled_out:
-            nodes.append(Node(f"out {text}", None, 1, "fact", f"ruled out: {visible(text)}"))
+        nodes += [Node(f"out {text}", None, 1, "fact", f"ruled out: {visible(text)}") for text in report.ruled_out]
     told = [f.id for f in report.roots]
     for finding in report.roots:
         nodes += _finding(finding, refs, "root")
