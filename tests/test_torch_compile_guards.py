@@ -276,8 +276,8 @@ def test_files_of_the_scheduler(name: str, stage: str) -> None:
 
 def test_guards_of_a_trace() -> None:
     record = (
-        'V1130 10:20:30.100000 4321 torch/_dynamo/guards.py:77] {"dynamo_cpp_guards_str": {}, "rank": 1, "frame_id": 0, '
-        '"frame_compile_id": 1, "attempt": 0, "has_payload": "0"}'
+        'V1130 10:20:30.100000 4321 torch/_dynamo/guards.py:77] {"dynamo_cpp_guards_str": {}, "rank": 1, '
+        '"frame_id": 0, "frame_compile_id": 1, "attempt": 0, "has_payload": "0"}'
     )
     rows = parse([record, *("\t" + text for text in TREE)], kind="trace")
     assert [g["guard_type"] for g in rows["guards"]][:2] == ["DEFAULT_DEVICE", "TENSOR_MATCH"]
