@@ -23,6 +23,9 @@ _Folders = Annotated[
 _Id = Annotated[str, typer.Argument(metavar="RULE", help="Id of the rule.")]
 
 
+_KINDS = ((False, "fires"), (True, "stays silent"))
+
+
 class RuleFormat(StrEnum):
     """How a list of rules is written."""
 
@@ -78,6 +81,39 @@ def check(
     screen.write(f"{len(own)} rules, {len(results)} cases, {len(faults)} faults\n")
     if faults:
         raise typer.Exit(1)
+
+
+@app.command("test")
+def run_tests(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="[DIR]...", help="Folders of rules; without any, the built-in ones.")
+    ] = None,
+) -> None:
+    """Run the cases beside rules; end with 1 if one fails or a rule has none that fires or none that is silent."""
+    from replay.expert.cases import cases_of, run_cases
+
+    book = _book(folders)
+    own = [r for r in book if not folders or any(r.path and r.path.is_relative_to(f) for f in folders)]
+    number, faults = 0, []
+    for rule in own:
+        kinds = {case.silent for case in cases_of(rule)}
+        faults += [f"{rule.id}: no case in which it {how}" for silent, how in _KINDS if silent not in kinds]
+        for result in run_cases(book, rule):
+            number += 1
+            faults += [f"{result.rule}: case {result.case!r}: {result.fault}"] if result.fault else []
+    screen.write(
+        "".join(f"{fault}\n" for fault in faults) + f"{len(own)} rules, {number} cases, {len(faults)} faults\n"
+    )
+    if faults:
+        raise typer.Exit(1)
+
+
+@app.command("schema")
+def schema_of_rules() -> None:
+    """Print the JSON Schema of a rule file, for editors that check and complete YAML."""
+    from replay.expert.load import rule_schema
+
+    screen.write(json.dumps(rule_schema(), indent=1, ensure_ascii=False) + "\n")
 
 
 @app.command("explain")
