@@ -50,7 +50,7 @@ class BulkExecutor:
         self._by_key: dict[str, tuple[int, ...]] = {}
 
     def take(self, texts: Sequence[str]) -> tuple[list[Taken], list[int]]:
-        """Return what each production took, of each text the first that takes the whole of it, and the rest's places."""
+        """Return what each production took, a text by the first that takes the whole of it, and the rest's places."""
         by_key: defaultdict[str, list[int]] = defaultdict(list)
         for place, text in enumerate(texts):
             by_key[text[:KEY]].append(place)

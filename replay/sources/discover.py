@@ -142,9 +142,9 @@ def _place(looks: list[_Look], root: Path | None, hints: Hints, pattern: "re.Pat
             who = replace(who, rank=rank) if confirmed else replace(who, rank_guess=rank)
         look.file.run_key, look.file.attempt, look.file.identity = key, where.attempt, who
     _ranks_per_node([x.file for x in looks])
-    for look, rank in zip(looks, told, strict=True):
-        if rank is not None:
-            look.file.identity = replace(look.file.identity, rank=rank, rank_guess=None)
+    for look, named in zip(looks, told, strict=True):
+        if named is not None:
+            look.file.identity = replace(look.file.identity, rank=named, rank_guess=None)
 
 
 def _ranks_per_node(files: list[SourceFile]) -> None:
