@@ -115,6 +115,25 @@ LINES = {
         "| | | +- KeyManager: GuardManager: source=list(dict.keys(L['d']))[0]",
         "Guard eval latency = 87.94 us",
     ],
+    "dynamic": [
+        "set_replacement s0 = 8 (solve) VR[8, 8]",
+        "constrain_symbol_range s0 [2, 10]",
+        "create_unbacked_symint u0 [-int_oo, int_oo] (x.py:3 in f)",
+        "runtime_assert u0 >= 0 [guard added] (_ops.py:875 in g)",
+        "produce_guards",
+        "lru_cache_stats f: x",
+        "produced_guards",
+    ],
+    "schedule": [
+        "BEFORE FUSION",
+        "===== attempting fusion (1/10): 5 nodes =====",
+        "completed fusion round (1/10): fused 5 nodes into 4 nodes",
+        "op0_op1: FusedSchedulerNode(SchedulerNode,SchedulerNode)",
+        "op0.writes = [x]",
+        "fusing op1 with op4",
+        "op0 and op1",
+    ],
+    "compile_times": ["Function, Runtimes (s)", "----  ----", "_compile, 3.25", "_compile     3.25", "step loss"],
     "graphs": [
         "TRACED GRAPH",
         " ===== __compiled_fn_1_26d31397_8806_4650_9d8c_b6130b39d72c =====",
@@ -141,7 +160,7 @@ def larks(family: str) -> tuple[Lark, list[str]]:
     text = (folder("grammars") / f"{family}.lark").read_text(encoding="utf8")
     forms = re.findall(r"^([a-z]\w*):", text, re.MULTILINE)
     paths = [str(folder("grammars"))]
-    greedy = re.sub(r"([+*])\?(?=[^/\n]*/)", r"\1", text)
+    greedy = re.sub(r"([+*}])\?(?=[^/\n]*/)", r"\1", text)
     return Lark(greedy, start=forms, parser="earley", lexer="dynamic_complete", import_paths=paths), forms
 
 
