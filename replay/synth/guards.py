@@ -4,19 +4,20 @@
 """
 
 _CAUSES = {
-    "size": "recompile-dynamic-shape",
-    "dtype": "recompile-dtype",
-    "stride": "recompile-stride",
-    "requires-grad": "recompile-requires-grad",
-    "global-state": "recompile-grad-mode",
-    "python-value": "recompile-python-value",
-    "training": "recompile-training-mode",
-    "length": "recompile-container",
+    "size": ("recompile-dynamic-shape",),
+    "dtype": ("recompile-dtype",),
+    "stride": ("recompile-stride",),
+    "requires-grad": ("recompile-requires-grad",),
+    # up to 2.5 the reason does not say which state changed
+    "global-state": ("recompile-grad-mode", "recompile-global-state"),
+    "python-value": ("recompile-python-value",),
+    "training": ("recompile-training-mode",),
+    "length": ("recompile-container",),
 }
 
 
-def guard_cause(guard: str) -> str:
-    """Return the cause that a guard's failure is, by the taxonomy."""
+def guard_causes(guard: str) -> tuple[str, ...]:
+    """Return the causes that a guard's failure may be called, by the taxonomy."""
     return _CAUSES[guard]
 
 

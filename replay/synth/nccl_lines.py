@@ -147,7 +147,7 @@ class Nccl:
             yield self.info(who, line("nccl_net", "ib_using", hcas=hcas, devices=f"eth0:{who.address}<0>"))
             yield self.info(who, line("nccl_net", "network", network="IB"))
         else:
-            yield self.info(who, line("nccl_net", "ib_library", library="libibverbs.so[.1]"))
+            yield self.info(who, line("nccl_net", "ib_none"))
             yield self.info(who, line("nccl_net", "socket_using", devices=f"[0]eth0:{who.address}<0>"))
             yield self.info(who, line("nccl_net", "network", network="Socket"))
 

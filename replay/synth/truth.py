@@ -6,7 +6,7 @@ Causes are those of `rules/taxonomy.yaml`. Where a fault looks to the logs like 
 from collections.abc import Iterator
 from typing import Any
 
-from replay.synth.guards import guard_cause
+from replay.synth.guards import guard_causes
 from replay.synth.scenario import (
     CompileSkew,
     DeadRank,
@@ -58,7 +58,7 @@ def _named(scenario: Scenario, fault: Fault) -> Iterator[dict[str, Any]]:
     ranks = sorted(fault.ranks) if isinstance(fault, OnRanks) else None
     match fault:
         case Recompile():
-            causes = ["recompile-barrier-stall", guard_cause(fault.guard)]
+            causes = ["recompile-barrier-stall", *guard_causes(fault.guard)]
         case CompileSkew():
             causes = ["compile-skew-timeout"]
         case SkippedCollective():
@@ -83,7 +83,7 @@ def _named(scenario: Scenario, fault: Fault) -> Iterator[dict[str, Any]]:
         case SlowHop():
             causes = ["ring-bandwidth-mismatch"]
         case IbError():
-            causes = ["ib-transport-error"]
+            causes, ranks = ["ib-transport-error"], None  # both ends of a connection may report it
         case _:
             return
     yield {"cause": causes, "ranks": ranks}
