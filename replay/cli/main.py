@@ -12,7 +12,7 @@ from typing import Annotated, cast
 import typer
 
 import replay
-from replay.cli import cache, diagnose, listing, proof, query, repro, rules, screen, synth, tui
+from replay.cli import cache, diagnose, listing, proof, query, redact, repro, rules, screen, synth, tui
 from replay.errors import ReplayError
 
 REPORT_TO = "https://github.com/torchreplay/torchreplay/issues"
@@ -57,6 +57,7 @@ app.command()(diagnose.demo)
 app.command()(tui.tui)
 app.command()(synth.synth)
 app.command()(repro.repro)
+app.command()(redact.redact)
 app.add_typer(rules.app, name="rules")
 app.add_typer(cache.app, name="cache")
 

@@ -1,0 +1,43 @@
+"""Whether two reports tell the same story: what redacting must not change."""
+
+from typing import Any
+
+from replay.report.model import Report
+
+
+def _story(report: Report) -> dict[str, Any]:
+    """What is compared: causes, ranks, steps, times, certainty and how lines were understood."""
+    c = report.coverage
+    findings = sorted(
+        (
+            f.run,
+            f.cause,
+            f.kind,
+            f.root,
+            f.ranks,
+            f.waiting,
+            f.impact,
+            str(f.step),
+            str(f.t),
+            str(f.cost_s),
+            f.certainty,
+            len(f.evidence),
+        )
+        for f in report.findings
+    )
+    return {
+        "verdict": report.verdict,
+        "runs": [
+            (r.id, r.attempt, r.ranks_expected, r.ranks_seen, r.outcome, len(r.hosts), r.torch, r.nccl, r.last_step)
+            for r in report.runs
+        ],
+        "first finding": report.findings[0].cause if report.findings else None,
+        "findings": findings,
+        "lines": (c.lines, c.parsed, c.continuation, c.plain, c.malformed),
+    }  # fmt: skip
+
+
+def differences(before: Report, after: Report) -> list[str]:
+    """Return what differs, one sentence each; nothing where the diagnosis is the same."""
+    old, new = _story(before), _story(after)
+    return [f"{what}: {old[what]} became {new[what]}" for what in old if old[what] != new[what]]
