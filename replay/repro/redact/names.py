@@ -15,24 +15,8 @@ from replay.sources.layout import folder_name
 ROLES = frozenset({"worker", "master", "launcher", "head", "chief", "server", "driver", "agent", "rank", "main", "ps"})
 """Words in names of pods and hosts that tell what they are for."""
 _PUBLIC_LABELS = frozenset(
-    [
-        "com",
-        "net",
-        "org",
-        "io",
-        "edu",
-        "gov",
-        "local",
-        "localdomain",
-        "internal",
-        "svc",
-        "cluster",
-        "compute",
-        "lan",
-        "corp",
-        "example",
-        "pods",
-    ]
+    {"com", "net", "org", "io", "edu", "gov", "local", "localdomain", "internal", "svc", "cluster", "compute"}
+    | {"lan", "corp", "example", "pods"}
 )
 _ROLE = "|".join(sorted(ROLES))
 _TAIL = re.compile(rf"(?:(?:[-._]?(?:{_ROLE}))?[-._]?[0-9]{{1,6}})+$|(?:[-._](?:{_ROLE}))$")

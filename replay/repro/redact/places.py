@@ -27,18 +27,8 @@ _HOST_WORDS = (
     "readthedocs.io",
 )
 _PUBLIC_OWNERS = frozenset(
-    [
-        "pytorch",
-        "NVIDIA",
-        "triton-lang",
-        "huggingface",
-        "openai",
-        "facebookincubator",
-        "Lightning-AI",
-        "microsoft",
-        "google",
-        "python",
-    ]
+    {"pytorch", "NVIDIA", "triton-lang", "huggingface", "openai", "facebookincubator", "Lightning-AI", "microsoft"}
+    | {"google", "python"}
 )
 _LONGEST_EXTENSION = 10
 
