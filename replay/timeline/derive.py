@@ -5,11 +5,10 @@ All of it is set-based SQL, one file a topic; the order is that of need.
 
 from duckdb import DuckDBPyConnection
 
-from replay.timeline import states
+from replay.timeline import clocks, order, states
 from replay.timeline.statements import Runner
 
 _FILES = (
-    "survived",
     "steps",
     "matched",
     "stalls",
@@ -29,6 +28,10 @@ _FILES = (
 def derive(con: DuckDBPyConnection) -> None:
     """Fill the derived tables from the input and event tables. Needs identify to have run."""
     runner = Runner(con)
+    runner.run("survived")
+    runner.run("operations")
+    clocks.fill(con, runner)
+    order.fill(con, runner)
     for name in _FILES:
         runner.run(name)
     states.fill(con, runner)
