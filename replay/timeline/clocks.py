@@ -90,7 +90,7 @@ def _cut(polygon: Floats, normal: Floats, least: float) -> Floats:
 def align(enter: Floats, leave: Floats, spans: list[tuple[float, float]]) -> list[Line | None]:
     """Return how each host's clock stands to that of host 0; None where nothing bounds it or bounds contradict.
 
-    `enter[meeting, host]` is the last stamp of coming [s], `leave` the first of leaving, NaN where there is none. A host
+    `enter[meeting, host]` is the last stamp of coming [s], `leave` the first of leaving, NaN where none is. A host
     that never met host 0 is told by those that did, with their bounds added.
     """
     hosts = enter.shape[1]
