@@ -19,7 +19,11 @@ def redact(
         typer.Option("--names", metavar="FILE", help="Where the list of names goes (default: DIR.names.json)."),
     ] = None,
 ) -> None:
-    """Write logs anew with names of hosts, people, paths and functions, addresses and keys replaced."""
+    """Write logs anew with names of hosts, people, paths and functions, addresses and keys replaced.
+
+    What the program itself printed in its own words stays, and so do the names and values of its figures, which the
+    diagnosis needs: read the result before you show it to anybody.
+    """
     from replay.repro.redact.files import redact as write
 
     listed = names or out.with_name(out.name + ".names.json")
