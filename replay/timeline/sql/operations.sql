@@ -83,9 +83,9 @@ WITH common AS (
 ), chosen AS (
     SELECT run_id, comm_id, source, last, min(period) AS period FROM periods GROUP BY ALL
 )
-SELECT run_id, comm_id, source, pos, sig FROM common
+SELECT run_id, comm_id, source, pos, sig, TRUE AS is_told FROM common
 UNION ALL
-SELECT c.run_id, c.comm_id, c.source, c.last + n.n, r.sig
+SELECT c.run_id, c.comm_id, c.source, c.last + n.n, r.sig, FALSE
 FROM chosen AS c
 CROSS JOIN (SELECT unnest(range(1, 9)) AS n) AS n
 JOIN _reference AS r ON r.run_id = c.run_id AND r.comm_id = c.comm_id AND r.source = c.source AND r.pos = c.last + n.n - c.period * ((n.n - 1) // c.period + 1);
@@ -107,6 +107,7 @@ WITH parted AS (
     FROM rest AS r
     CROSS JOIN (SELECT unnest([0, 1, -1, 2, -2, 3, -3]) AS shift) AS s
     LEFT JOIN _expected AS f ON f.run_id = r.run_id AND f.comm_id = r.comm_id AND f.source = r.source AND f.pos = r.pos + s.shift
+        AND (s.shift = 1 OR f.is_told)  -- a whole period further everything fits again
     LEFT JOIN _expected AS h ON h.run_id = r.run_id AND h.comm_id = r.comm_id AND h.source = r.source AND h.pos = r.pos
     WHERE s.shift >= 0 OR r.pos >= r.start - s.shift
     GROUP BY ALL
