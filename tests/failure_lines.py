@@ -1,12 +1,13 @@
 """Lines of failures through the parser, for tests: no files, no database. "[rank3]: " is peeled as sources peel it."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
 from replay.grammar.executor import shared
-from replay.parse.model import Counts, Segment, Value
+from replay.parse.model import Counts, Reading, Segment, Value
 from replay.parse.pipeline import parse_file
-from replay.sources.model import Hints, Identity, Line, SourceFile
+from replay.sources.model import Batch, Hints, Identity, Line, SourceFile
 from replay.store import schema
 
 
@@ -26,6 +27,15 @@ class Rows:
 
     def line(self, line: Line, writer_id: int, kind: str, form: str | None, t: float | None) -> None:
         self.kinds.append(kind)
+
+    def lines(self, batch: Batch, read: Reading) -> None:
+        self.kinds += [kind for kind in read.kinds if kind is not None]
+
+    def rows(self, table: str, columns: dict[str, Sequence[Value]]) -> None:
+        assert columns.keys() <= self._columns[table] | {"writer_id"}
+        for values in zip(*columns.values(), strict=True):
+            row = dict(zip(columns, values, strict=True))
+            self.tables[table].append({"rank": self.identities[row["writer_id"]].rank} | row)
 
     def row(self, table: str, segment: Segment, **columns: Value) -> None:
         assert columns.keys() <= self._columns[table], f"{table} lacks {columns.keys() - self._columns[table]}"
