@@ -72,15 +72,11 @@ def check(
     from replay.expert.check import check as faults_of
 
     book = _book(folders)
-    own = [r for r in book if not folders or any(r.path and r.path.is_relative_to(f) for f in folders)]
+    own = _own(book, folders)
     faults = [str(fault) for fault in faults_of(book, own)]
     results = [] if faults else [result for rule in own for result in run_cases(book, rule)]
     faults += [f"{r.rule}: case {r.case!r}: {r.fault}" for r in results if r.fault]
-    for fault in faults:
-        screen.write(f"{fault}\n")
-    screen.write(f"{len(own)} rules, {len(results)} cases, {len(faults)} faults\n")
-    if faults:
-        raise typer.Exit(1)
+    _tell(faults, rules=len(own), cases=len(results))
 
 
 @app.command("test")
@@ -93,7 +89,7 @@ def run_tests(
     from replay.expert.cases import cases_of, run_cases
 
     book = _book(folders)
-    own = [r for r in book if not folders or any(r.path and r.path.is_relative_to(f) for f in folders)]
+    own = _own(book, folders)
     number, faults = 0, []
     for rule in own:
         kinds = {case.silent for case in cases_of(rule)}
@@ -101,11 +97,7 @@ def run_tests(
         for result in run_cases(book, rule):
             number += 1
             faults += [f"{result.rule}: case {result.case!r}: {result.fault}"] if result.fault else []
-    screen.write(
-        "".join(f"{fault}\n" for fault in faults) + f"{len(own)} rules, {number} cases, {len(faults)} faults\n"
-    )
-    if faults:
-        raise typer.Exit(1)
+    _tell(faults, rules=len(own), cases=number)
 
 
 @app.command("schema")
@@ -132,6 +124,20 @@ def _book(folders: list[Path] | None) -> "RuleBook":
     from replay.expert.load import load_rules
 
     return load_rules(folders or ())
+
+
+def _own(book: "RuleBook", folders: list[Path] | None) -> "list[Rule]":
+    """The rules in these folders; without any, all."""
+    return [r for r in book if not folders or any(r.path and r.path.is_relative_to(f) for f in folders)]
+
+
+def _tell(faults: list[str], *, rules: int, cases: int) -> None:
+    """Print what is wrong and how much was looked at; end with 1 if anything is."""
+    for fault in faults:
+        screen.write(f"{fault}\n")
+    screen.write(f"{rules} rules, {cases} cases, {len(faults)} faults\n")
+    if faults:
+        raise typer.Exit(1)
 
 
 def rule_named(book: "RuleBook", name: str) -> "Rule":

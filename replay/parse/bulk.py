@@ -51,8 +51,7 @@ class Group:
 @dataclass(slots=True)
 class Survey:
     """What can be said of a batch at once. `heads` is the header of each line that is not slow; `ids` the compile id of
-    those of torch, "" where they have none; `guards` the lines of
-    trees of guards.
+    those of torch, "" where they have none; `guards` the lines of trees of guards.
     """
 
     reading: Reading

@@ -213,25 +213,11 @@ class TraceRows:
 
     def _break(self, segment: Segment, payload: list[Line]) -> None:
         """A graph break: its payload is what the log says of it, with the exception behind."""
-        breaks = GraphBreaks(self._sink)
-        head = segment.head | {"artifact": "graph_breaks"}
-        for line in payload:
-            text = line.text[1:]
-            part = Segment(line, "torch", head, text, segment.identity, segment.t, writer_id=segment.writer_id)
-            part.match = shared().one("graph_breaks", text)
-            breaks.feed(part)
-        breaks.close()
+        _as_logged(GraphBreaks(self._sink), segment, payload, artifact="graph_breaks", family="graph_breaks")
 
     def _guards(self, segment: Segment, payload: list[Line]) -> None:
         """The guards of a compile: its payload is the tree that the log prints."""
-        guards = GuardTrees(self._sink)
-        head = segment.head | {"artifact": "guards"}
-        for line in payload:
-            text = line.text[1:]
-            part = Segment(line, "torch", head, text, segment.identity, segment.t, writer_id=segment.writer_id)
-            part.match = shared().one("guard_tree", text)
-            guards.feed(part)
-        guards.close()
+        _as_logged(GuardTrees(self._sink), segment, payload, artifact="guards", family="guard_tree")
 
     def _graph(self, segment: Segment, kind: str, payload: list[Line]) -> None:
         text = GraphText(is_code=kind == "output_code")
@@ -273,6 +259,19 @@ class TraceRows:
             for name, value in settings.items():
                 if isinstance(value, str | int | float | bool):
                     self._sink.row("env", segment, name=f"{origin}.{name}", value=str(value), origin="torch")
+
+
+def _as_logged(
+    part: GraphBreaks | GuardTrees, segment: Segment, payload: list[Line], *, artifact: str, family: str
+) -> None:
+    """Read a payload by the part that reads the same text in a log."""
+    head = segment.head | {"artifact": artifact}
+    for line in payload:
+        text = line.text[1:]
+        piece = Segment(line, "torch", head, text, segment.identity, segment.t, writer_id=segment.writer_id)
+        piece.match = shared().one(family, text)
+        part.feed(piece)
+    part.close()
 
 
 def _object(payload: list[Line]) -> dict[str, Any]:
