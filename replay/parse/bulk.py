@@ -18,7 +18,7 @@ from replay.parse.clock import Clock
 from replay.parse.families import BY_ARTIFACT, families
 from replay.parse.model import Passing, Reading
 from replay.parse.rows import Rows
-from replay.parse.segments import may_be_glued, refine, world
+from replay.parse.segments import may_be_glued, of_nccl, of_torch, world
 from replay.sources.model import Batch, Identity
 
 _NCCL = frozenset({"nccl_line", "nccl_stamped", "nccl_call", "nccl_call_stamped"})
@@ -27,7 +27,6 @@ _LOUD_NCCL = frozenset({"WARN", "ATTN"})
 _QUIET_TORCH = frozenset("VDI")
 _ANNOUNCES = re.compile("CONVERT|raph break")
 """Words by which torch announces a traceback that it survives: parse.blocks.tracebacks looks for them."""
-_LONGEST_PID = 12
 _MOST_MINUTES = 10_000
 _GUARDS = ("guard_tree",)
 _OF_TREE = frozenset({"guard_manager", "guard_pair", "guard_leaf"})
@@ -134,8 +133,10 @@ class Surveyor:
         known: dict[tuple[str | None, str | None, str | None, Identity], int] = {}
         for key in set(keys):
             host, pid, device, line = key
-            who = refine(line, host=host, pid=int(pid or 0), device=None if device is None else int(device))
-            known[key] = self._writers.get(who, SLOW) if host in self._hosts else SLOW
+            if host in self._hosts:
+                known[key] = self._writers.get(of_nccl(line, host or "", pid or "", device), SLOW)
+            else:
+                known[key] = SLOW
         return [known[key] for key in keys]
 
     def _stamps(self, columns: Columns, size: int) -> list[float | None] | None:
@@ -208,8 +209,7 @@ class Surveyor:
         known: dict[tuple[str | None, Identity], int] = {}
         for key in set(keys):
             pid, line = key
-            who = refine(line, pid=int(pid)) if pid is not None and len(pid) < _LONGEST_PID else line
-            known[key] = self._writers.get(who, SLOW)
+            known[key] = self._writers.get(of_torch(line, pid or ""), SLOW)
         return [known[key] for key in keys]
 
     def _torch_stamps(self, days: Sequence[str | None], clocks: Sequence[str | None]) -> list[float | None]:

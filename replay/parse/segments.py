@@ -14,6 +14,8 @@ from replay.parse.clock import Clock
 from replay.parse.model import Segment
 from replay.sources.model import Identity, Line
 
+_THREAD = 12
+"""Digits from which on a number is a thread id (up to torch 2.4), not a process id."""
 _MOST_GLUED = 32
 """Headers inside one line that are looked for: each costs a pass over the line. After these the rest is one message."""
 _GLUED = re.compile(r" NCCL (?:INFO|WARN|ATTN|CALL) |[\]:]\[(?![\'\"])")
@@ -117,11 +119,9 @@ class Segmenter:
         if "rank" in head:  # in mid-line: another process than the one that the line began with
             identity = replace(identity, rank=int(head["rank"]))
         if match.record == "nccl":
-            host = head["nccl_host"]
-            device = int(head["dev"]) if "dev" in head else None
-            identity = refine(identity, host=host, pid=int(head["pid"]), device=device)
-        elif match.form == "torch_glog" and len(head["id"]) < 12:
-            identity = refine(identity, pid=int(head["id"]))
+            identity = of_nccl(identity, head["nccl_host"], head["pid"], head.get("dev"))
+        elif match.form == "torch_glog":
+            identity = of_torch(identity, head["id"])
         header = world(match.record, head.get("path", ""))
         return Segment(line, header, head, body, identity, self._stamp(head, line.t), column=column, torn=torn)
 
@@ -165,3 +165,13 @@ def refine(
         label=identity.label,
         stream=identity.stream,
     )
+
+
+def of_nccl(identity: Identity, host: str, pid: str, device: str | None) -> Identity:
+    """The writer of a line with NCCL's header."""
+    return refine(identity, host=host, pid=int(pid), device=None if device is None else int(device))
+
+
+def of_torch(identity: Identity, number: str) -> Identity:
+    """The writer of a line with torch's header: the number in it is a process id, or a thread's, which is longer."""
+    return refine(identity, pid=int(number)) if len(number) < _THREAD else identity
