@@ -14,7 +14,7 @@ from replay.cli.source import Source, reads_logs
 from replay.errors import UsageError
 
 if TYPE_CHECKING:
-    from replay.repro.make import Outcome
+    from replay.repro.outcome import Outcome
 
 
 class Device(StrEnum):
@@ -53,15 +53,21 @@ def repro(
         bool, typer.Option("--trust", help="With --run: also run code that lies in the logs, after showing it.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Order in which --shrink tries.")] = 0,
+    no_redact: Annotated[
+        bool, typer.Option("--no-redact", help="Keep names of hosts, people, paths and code in REPORT.md.")
+    ] = False,
     output: Annotated[ReproFormat, typer.Option("--format", "-f", help="How to write the outcome.")] = ReproFormat.TEXT,
 ) -> None:
-    """Write a script that fails as a finding says (LOGS... F2; default: the first root), and run it."""
+    """Write a script that fails as a finding says (LOGS... F2; default: the first root), run it, and write REPORT.md.
+
+    The bug report has the sections of PyTorch's issue form, also where no script can show the cause.
+    """
     from replay.repro.fill import Wanted
     from replay.repro.make import Orders, chosen, make
 
     finding = _finding_named(source.logs)
     wanted = Wanted(ranks, dict(_pair(text) for text in parameter or ()))
-    orders = Orders(run, shrink, check_fix, device.value, trust, seed, wanted)
+    orders = Orders(run, shrink, check_fix, device.value, trust, seed, not no_redact, wanted)
     _carried(source, orders.trust and orders.run)
     with source.open() as opened:
         outcome = make(opened, chosen(opened, finding), out, orders, _tell)
@@ -71,6 +77,8 @@ def repro(
         screen.write("\n".join(_text(outcome, out)) + "\n")
     if outcome.is_bad:
         raise typer.Exit(1)
+    if outcome.status in {"needs CUDA", "no script"} and (run or shrink or check_fix):
+        raise typer.Exit(3)
 
 
 def _finding_named(logs: list[str]) -> str | None:
@@ -112,21 +120,22 @@ def _carried(source: Source, trust: bool) -> None:
 
 def _text(outcome: "Outcome", out: Path) -> list[str]:
     from replay.report.wording import ranks_phrase, visible
+    from replay.repro.make import REPORT
 
     where = ranks_phrase(outcome.odd) if len(outcome.odd) < outcome.world else "all ranks"
-    rows = [
-        ("finding", f"{outcome.finding} {outcome.cause}"),
-        ("script", f"{out / outcome.script}, {outcome.lines} lines, recipe {outcome.recipe}"),
-        ("ranks", f"{outcome.world}, the fault on {where}"),
-    ]
+    rows = [("finding", f"{outcome.finding} {outcome.cause}")]
+    if outcome.script:
+        rows.append(("script", f"{out / outcome.script}, {outcome.lines} lines, recipe {outcome.recipe}"))
+        rows.append(("ranks", f"{outcome.world}, the fault on {where}"))
     if outcome.seconds is not None:
         again = f", {outcome.runs} runs" if outcome.runs > 1 else ""
         stopped = ", stopped before the end" if outcome.interrupted else ""
-        rows.append(("run", f"{outcome.seconds} s, torch {outcome.torch}, loopback only{again}{stopped}"))
+        rows.append(("run", f"{outcome.seconds} s, torch {outcome.torch}, {outcome.network}{again}{stopped}"))
     found = ", ".join(f"{cause} ({ranks_phrase(ranks) or 'whole run'})" for cause, ranks in outcome.found)
     rows.append(("status", outcome.status + (f": {outcome.why}" if outcome.why else "")))
     if outcome.status == "not verified":
         rows.append(("found", found or "nothing"))
     if outcome.fix is not None:
         rows.append(("fix", f"{outcome.fix}: {outcome.fix_says}"))
+    rows.append(("report", f"{out / REPORT}, to paste into an issue; read it before you do"))
     return [f"{name:<9}{visible(text)}" for name, text in rows]

@@ -19,11 +19,11 @@ def render(report: Report) -> str:
     if others:
         parts += ["## Not causes", _list(_other(f) for f in others)]
     if report.ruled_out and not report.roots:
-        parts += ["## Ruled out", _list(map(_escaped, report.ruled_out))]
+        parts += ["## Ruled out", _list(map(escaped, report.ruled_out))]
     if report.collect_now:
-        parts += ["## Collect before it is killed", _fenced(report.collect_now)]
+        parts += ["## Collect before it is killed", fenced(report.collect_now)]
     if report.next_time:
-        parts += ["## To know more next time", _list(map(_escaped, report.next_time))]
+        parts += ["## To know more next time", _list(map(escaped, report.next_time))]
     c = report.coverage
     parts.append(
         f"Read {count(c.files, 'file')}: {c.parsed + c.continuation:,} lines of PyTorch and NCCL, {c.plain:,} of the "
@@ -39,7 +39,7 @@ def render_finding(finding: Finding) -> str:
 
 def _title(report: Report) -> str:
     if report.roots:
-        return _escaped(report.roots[0].summary)
+        return escaped(report.roots[0].summary)
     return "Healthy: nothing found" if report.verdict == "healthy" else "Cause not known"
 
 
@@ -49,8 +49,8 @@ def _runs(report: Report) -> str:
         expected = f" of {run.ranks_expected}" if run.ranks_expected not in (None, run.ranks_seen) else ""
         span = "" if run.span_s is None else duration(run.span_s)
         rows.append(
-            f"| {run.id} | {run.ranks_seen}{expected} | {run.outcome} | {span} | {_escaped(run.torch or '')} "
-            f"| {_escaped(run.nccl or '')} |"
+            f"| {run.id} | {run.ranks_seen}{expected} | {run.outcome} | {span} | {escaped(run.torch or '')} "
+            f"| {escaped(run.nccl or '')} |"
         )
     return "\n".join(rows)
 
@@ -58,40 +58,42 @@ def _runs(report: Report) -> str:
 def _finding(finding: Finding) -> list[str]:
     facts = [finding.cause, certainty(finding.certainty), ranks_phrase(finding.ranks)]
     facts += [f"{duration(finding.cost_s)} lost"] if finding.cost_s else []
-    parts = [f"## {finding.id}: {_escaped(finding.summary)}", " · ".join(_escaped(f) for f in facts if f)]
+    parts = [f"## {finding.id}: {escaped(finding.summary)}", " · ".join(escaped(f) for f in facts if f)]
     steps = []
     for number, link in enumerate(finding.chain, 1):
         who = f" ({ranks_phrase(link.ranks)})" if link.ranks else ""
-        steps.append(f"{number}. **{_escaped(link.label)}**{who}: {_escaped(link.text)}")
+        steps.append(f"{number}. **{escaped(link.label)}**{who}: {escaped(link.text)}")
     parts += ["\n".join(steps)] if steps else []
     if finding.evidence:
-        parts.append(_fenced(line for e in finding.evidence for line in (f"{_place(e)}", f"    {e.text}")))
+        parts.append(fenced(line for e in finding.evidence for line in (f"{place(e)}", f"    {e.text}")))
     if finding.advice:
-        parts.append(f"**Try:** {_escaped(finding.advice)}")
+        parts.append(f"**Try:** {escaped(finding.advice)}")
     return parts
 
 
 def _other(finding: Finding) -> str:
     why = f", explained by {', '.join(finding.explained_by)}" if finding.explained_by else ""
-    place = f" (`{visible(_place(finding.evidence[0])).replace('`', chr(39))}`)" if finding.evidence else ""
-    return f"{finding.kind}{why}: {_escaped(finding.summary)}{place}"
+    where = f" (`{visible(place(finding.evidence[0])).replace('`', chr(39))}`)" if finding.evidence else ""
+    return f"{finding.kind}{why}: {escaped(finding.summary)}{where}"
 
 
-def _place(evidence: Evidence) -> str:
+def place(evidence: Evidence) -> str:
+    """Return the file and line of evidence, or the entry of a binary file."""
     return f"{evidence.file}:{evidence.line}" if evidence.line is not None else f"{evidence.file} {evidence.at or ''}"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """Return text of a log in one line in which nothing is markup."""
     return " ".join(visible(line) for line in text.splitlines()).translate(_SPECIAL)
 
 
-def _fenced(lines: Iterable[str]) -> str:
-    """A code block whose fence is longer than any run of backticks in it."""
+def fenced(lines: Iterable[str], language: str = "text") -> str:
+    """Return a code block whose fence is longer than any run of backticks in it."""
     body = [visible(line) for line in lines]
     fence = "```"
     while any(fence in line for line in body):
         fence += "`"
-    return "\n".join([f"{fence}text", *body, fence])
+    return "\n".join([f"{fence}{language}", *body, fence])
 
 
 def _list(items: Iterable[str]) -> str:

@@ -1,21 +1,27 @@
-"""From a finding to a folder: the script, the one with the advised change, and repro.json that tells the outcome."""
+"""From a finding to a folder: its script, the one with the advised change, the bug report, and a record (repro.json).
+
+A cause that no script can show gets its report all the same.
+"""
 
 import json
+import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from replay.errors import UsageError
 from replay.report.model import Finding
 from replay.repro import fill, loop, sandbox, trusted, verify
 from replay.repro.fill import Wanted
+from replay.repro.outcome import Outcome, Status
 from replay.repro.recipe import recipe_for
+from replay.repro.redact.shown import Shown
+from replay.repro.report import Bug, Unmasked, redacted_note, render_report
 from replay.repro.script import Plan, render
-from replay.repro.shrink import shrink
+from replay.repro.shrink import WORLD, shrink
 from replay.run import Run
 
-SCRIPT, FIXED, RECORD = "repro.py", "fixed.py", "repro.json"
+SCRIPT, FIXED, RECORD, REPORT, NAMES = "repro.py", "fixed.py", "repro.json", "REPORT.md", "REPORT.names.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,36 +34,8 @@ class Orders:
     device: str = "auto"
     trust: bool = False
     seed: int = 0
+    redact: bool = True
     wanted: Wanted = field(default_factory=Wanted)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of it. `status`: written, verified, not verified, needs CUDA. `fix`: gone, not gone, or None."""
-
-    finding: str
-    cause: str
-    recipe: str
-    status: str
-    why: str
-    script: str
-    lines: int
-    world: int
-    odd: tuple[int, ...]
-    ranks_in_logs: tuple[int, ...]
-    values: dict[str, Any]
-    found: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    seconds: float | None = None
-    torch: str | None = None
-    runs: int = 0
-    interrupted: bool = False
-    fix: str | None = None
-    fix_says: str = ""
-
-    @property
-    def is_bad(self) -> bool:
-        """Whether what was asked for did not come out as it should."""
-        return self.status == "not verified" or self.fix not in {None, "gone"}
 
 
 def chosen(run: Run, name: str | None) -> Finding:
@@ -78,44 +56,85 @@ def chosen(run: Run, name: str | None) -> Finding:
 
 
 def make(run: Run, finding: Finding, out: Path, orders: Orders, told: Callable[[str], None]) -> Outcome:
-    """Write the script of a finding into a folder, and run, shrink and check it as ordered.
+    """Write the script and the bug report of a finding into a folder, and run, shrink and check it as ordered.
 
-    Raises UsageError where no recipe shows the cause, CannotTell where a script cannot be run.
+    Raises UsageError where the recipe cannot do what was asked for, CannotTell where a script cannot be run.
     """
-    plan = fill.plan(run, finding, orders.wanted)
-    out.mkdir(parents=True, exist_ok=True)
-    (out / SCRIPT).write_text(render(plan), encoding="ascii")
-    needs_gpu = plan.recipe.needs == "cuda"
-    outcome = _outcome(plan, finding, "written")
-    if needs_gpu and (orders.device == "cpu" or not sandbox.has_cuda()):
-        outcome = replace(outcome, status="needs CUDA", why="this script needs a GPU; it was written and not run")
-    elif orders.run or orders.shrink or orders.check_fix:
-        outcome = _run(plan, finding, out, orders, told)
-    elif orders.trust:
+    if orders.trust and not orders.run:
         trusted.refuse_without_run()
+    out.mkdir(parents=True, exist_ok=True)
+    plan: Plan | None = None
+    if recipe_for(finding.cause) is None:
+        outcome = _unshown(finding)
+    else:
+        plan, outcome = _script(fill.plan(run, finding, orders.wanted), finding, out, orders, told)
     (out / RECORD).write_text(json.dumps(asdict(outcome), indent=1) + "\n", encoding="utf-8")
+    _report(Bug(run, finding, outcome, plan), out, redact=orders.redact)
     return outcome
 
 
-def _run(plan: Plan, finding: Finding, out: Path, orders: Orders, told: Callable[[str], None]) -> Outcome:
+def _script(
+    plan: Plan, finding: Finding, out: Path, orders: Orders, told: Callable[[str], None]
+) -> tuple[Plan, Outcome]:
+    (out / SCRIPT).write_text(render(plan), encoding="ascii")
+    if plan.recipe.needs == "cuda" and (orders.device == "cpu" or not sandbox.has_cuda()):
+        why = "this script needs a GPU; it was written and not run"
+        return plan, replace(_outcome(plan, finding, "needs CUDA"), why=why)
+    if orders.run or orders.shrink or orders.check_fix:
+        return _run(plan, finding, out, orders, told)
+    return plan, _outcome(plan, finding, "written")
+
+
+def _report(bug: Bug, out: Path, *, redact: bool) -> None:
+    """Write the bug report, and the list of what was replaced in it for its owner only."""
+    names = out / NAMES
+    names.unlink(missing_ok=True)
+    if not redact:
+        (out / REPORT).write_text(render_report(bug, Unmasked()), encoding="utf-8", errors="replace")
+        return
+    masks = Shown(bug.run, bug.texts(), bug.proof())
+    text = render_report(bug, masks)
+    replaced = masks.replaced(text)
+    (out / REPORT).write_text(text + redacted_note(replaced), encoding="utf-8", errors="replace")
+    kinds: dict[str, dict[str, str]] = {}
+    for kind, name, new in replaced:
+        kinds.setdefault(kind, {})[name] = new
+    with os.fdopen(os.open(names, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(json.dumps(kinds, indent=1) + "\n")
+
+
+def _run(plan: Plan, finding: Finding, out: Path, orders: Orders, told: Callable[[str], None]) -> tuple[Plan, Outcome]:
     torch = sandbox.needs_torch()
     told(f"running {SCRIPT} on {plan.world} ranks")
     trial = loop.try_plan(plan, verify.expected(plan, finding), keep_logs=out / "logs")
     runs, interrupted = 1, False
+    shrunk: tuple[str, ...] = ()
     if orders.shrink and trial.verdict.verified:
 
-        def oracle(smaller: Plan) -> bool:
-            return loop.try_plan(smaller, verify.expected(smaller, finding)).verdict.verified
+        def oracle(smaller: Plan) -> bool:  # twice: what shows it now and then is no script to hand on
+            wanted = verify.expected(smaller, finding)
+            return all(loop.try_plan(smaller, wanted).verdict.verified for _ in range(2))
 
         best = shrink(plan, oracle, told, orders.seed)
+        shrunk = _taken_away(plan, best.plan)
         plan, runs, interrupted = replace(best.plan, tight=True), runs + best.runs, best.interrupted
         (out / SCRIPT).write_text(render(plan), encoding="ascii")
     outcome = _outcome(plan, finding, "verified" if trial.verdict.verified else "not verified")
     outcome = replace(
         outcome, why=trial.verdict.why_not, found=trial.verdict.found, seconds=round(trial.ended.seconds, 1),
-        torch=torch, runs=runs, interrupted=interrupted,
+        torch=torch, network=trial.ended.network, runs=runs, interrupted=interrupted, shrunk=shrunk,
     )  # fmt: skip
-    return _check_fix(plan, finding, out, outcome, told) if orders.check_fix and not interrupted else outcome
+    return plan, _check_fix(plan, finding, out, outcome, told) if orders.check_fix and not interrupted else outcome
+
+
+def _taken_away(before: Plan, after: Plan) -> tuple[str, ...]:
+    """What a smaller plan lacks, in words."""
+    changed = [
+        f"{'ranks' if name == WORLD else name} {before.value(name)} to {value.value}"
+        for name, value in after.values.items()
+        if value.value != before.value(name)
+    ]
+    return (*changed, *(f"the lines of {name}" for name in sorted(after.without - before.without)))
 
 
 def _check_fix(plan: Plan, finding: Finding, out: Path, outcome: Outcome, told: Callable[[str], None]) -> Outcome:
@@ -131,7 +150,15 @@ def _check_fix(plan: Plan, finding: Finding, out: Path, outcome: Outcome, told: 
     return replace(outcome, fix="gone" if verdict.verified else "not gone", fix_says=says)
 
 
-def _outcome(plan: Plan, finding: Finding, status: str) -> Outcome:
+def _unshown(finding: Finding) -> Outcome:
+    why = "it lies in a machine, a network or a version, or no recipe is known yet"
+    return Outcome(
+        finding=finding.id, cause=finding.cause, recipe="", status="no script", why=why, script="", lines=0, world=0,
+        odd=(), ranks_in_logs=finding.ranks, values={},
+    )  # fmt: skip
+
+
+def _outcome(plan: Plan, finding: Finding, status: Status) -> Outcome:
     return Outcome(
         finding=finding.id,
         cause=plan.cause,

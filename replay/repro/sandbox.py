@@ -24,6 +24,7 @@ from replay.errors import CannotTell
 
 _NEW_NET, _NEW_USER = 0x40000000, 0x10000000
 _SET_FLAGS, _UP_RUNNING = 0x8914, 0x41
+_ALONE = b"alone"
 _TAIL_BYTES = 2000
 _GIVEN = ("PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "TMPDIR", "CUDA_VISIBLE_DEVICES", "CUDA_HOME", "VIRTUAL_ENV")
 
@@ -44,6 +45,13 @@ class Ended:
     code: int | None
     seconds: float
     tail: str
+    alone: bool = False
+    """Whether it had a network of its own, with loopback only."""
+
+    @property
+    def network(self) -> str:
+        """What of the network it could reach, in words."""
+        return "loopback only" if self.alone else "the network was not taken away: the kernel lets this user make none"
 
 
 def torch_version() -> str | None:
@@ -82,24 +90,29 @@ def run(script: Path, work: Path, limits: Limits, env: Mapping[str, str] | None 
     console = work / "logs" / "console.log"
     console.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
-    with console.open("wb") as output:
-        process = subprocess.Popen(
-            [sys.executable, str(script.resolve())],
-            cwd=work,
-            env=_environment(work) | dict(env or {}),
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=lambda: _confine(limits),  # noqa: PLW1509 - no threads yet, and only system calls in it
-        )
+    heard, tells = os.pipe()  # the child says over it whether it left the network; exec closes its end
+    with console.open("wb") as output, os.fdopen(heard, "rb") as answer:
+        try:
+            process = subprocess.Popen(
+                [sys.executable, str(script.resolve())],
+                cwd=work,
+                env=_environment(work) | dict(env or {}),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=lambda: _confine(limits, tells),  # noqa: PLW1509 - no threads yet, and only system calls in it
+            )
+        finally:
+            os.close(tells)
         try:
             code: int | None = process.wait(limits.seconds)
         except subprocess.TimeoutExpired:
             code = None
         finally:
             _end(process)
-    return Ended(code, time.monotonic() - began, _tail([console, *sorted(work.glob("logs/**/rank*.log"))]))
+        alone = answer.read() == _ALONE
+    return Ended(code, time.monotonic() - began, _tail([console, *sorted(work.glob("logs/**/rank*.log"))]), alone)
 
 
 def _environment(work: Path) -> dict[str, str]:
@@ -128,8 +141,8 @@ def _tail(files: Sequence[Path]) -> str:
     return ""
 
 
-def _confine(limits: Limits) -> None:
-    """Bound this process and all that come of it."""
+def _confine(limits: Limits, tells: int) -> None:
+    """Bound this process and all that come of it; say over a pipe whether it has loopback only."""
     seconds = int(limits.seconds) + 1
     bounds = [(resource.RLIMIT_CPU, 4 * seconds), (resource.RLIMIT_FSIZE, limits.file_bytes), (resource.RLIMIT_CORE, 0)]
     if limits.memory is not None:
@@ -140,17 +153,18 @@ def _confine(limits: Limits) -> None:
         resource.setrlimit(what, (least, least))
     with suppress(OSError):
         _loopback_only()
+        os.write(tells, _ALONE)
 
 
 def _loopback_only() -> None:
     """Leave all networks but a loopback of its own. Raises OSError where the kernel does not allow it."""
     if not sys.platform.startswith("linux"):
-        return
+        raise OSError("only Linux has networks of a process's own")
     user, group = os.getuid(), os.getgid()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_NEW_NET) != 0:
         if libc.unshare(_NEW_NET | _NEW_USER) != 0:
-            return
+            raise OSError(ctypes.get_errno(), "no network of its own")
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
         Path("/proc/self/gid_map").write_text(f"{group} {group} 1")

@@ -43,7 +43,7 @@ class Names:
     """Private names and their replacements. `table` is what may be shown to their owner only: kind -> name -> new."""
 
     keeps_length: bool = True
-    """Whether a replacement is as long as what it replaces; else it is short and ends in a number."""
+    """Whether a replacement is as long as what it replaces; else it is short and ends in a capital letter."""
     table: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     anywhere: dict[str, str] = field(default_factory=dict)
     """Names that are replaced wherever they stand; longest may have several parts."""
@@ -60,7 +60,7 @@ class Names:
             number = self._counts[kind]
             self._counts[kind] += 1
             if not self.keeps_length:
-                word = f"{kind}{number + 1}"
+                word = kind + _letters(number).upper()
             else:
                 tail = _letters(number)
                 room = length - len(tail)
@@ -175,9 +175,10 @@ class Names:
         if known is None:
             size = len(octet)
             low, high = {1: (0, 10), 2: (10, 100), 3: (100, 256)}[size]
-            number = self._pools[prefix, size]
-            self._pools[prefix, size] += 1
-            known = str(low + (number + 1 if size < 3 else number) % (high - low))
+            known = octet
+            while known == octet:
+                number = self._pools[prefix, size] = self._pools[prefix, size] + 1
+                known = str(low + number % (high - low))
             self._octets[prefix, octet] = known
         return known
 
@@ -193,9 +194,10 @@ class Names:
     def _group(self, prefix: str, group: str) -> str:
         known = self._octets.get((prefix, group))
         if known is None:
-            number = self._pools[prefix, -len(group)] + 1
-            self._pools[prefix, -len(group)] = number
-            known = f"{number % 16 ** len(group):0{len(group)}x}"
+            known = group
+            while known == group:
+                number = self._pools[prefix, -len(group)] = self._pools[prefix, -len(group)] + 1
+                known = f"{number % 16 ** len(group):0{len(group)}x}"
             self._octets[prefix, group] = known
         return known
 

@@ -13,6 +13,10 @@ _HOMES = frozenset({"home", "Users", "homes"})
 _ROOTS = _SYSTEM | _TEMPORARY | _HOMES | {"root", "srv", "mnt", "data", "scratch", "workspace", "app", "work", "shared"}
 _SOURCES = frozenset({"cpp", "cc", "cu", "h", "hpp", "cuh", "c"})
 _OF_TORCH = frozenset({"torch", "aten", "c10", "caffe2", "third_party", "csrc", "nccl", "gloo", "ATen"})
+_OF_NCCL = frozenset(
+    {"transport", "graph", "misc", "plugin", "ras", "scheduler", "register", "gin", "rma", "symmetric"}
+)
+"""Folders of NCCL's sources, which its lines name from there on."""
 _KEPT_FOLDERS = frozenset({"attempt", "debug", "rank", "local_rank", "index", "stream", "part"})
 _INSTALLED = ("site-packages", "dist-packages")
 _HOST_WORDS = (
@@ -168,7 +172,7 @@ def _public_from(parts: list[str], text: str) -> int:
     ext = parts[-1].rpartition(".")[2].partition(":")[0]
     if ext in _SOURCES:
         found = [n for n, p in enumerate(parts) if p in _OF_TORCH]
-        if found or len(parts) == 2:
+        if found or len(parts) == 2 or parts[0] in _OF_NCCL:
             return found[0] if found else 0
     if parts[-1].startswith("lib") and ".so" in parts[-1]:
         return len(parts) - 1

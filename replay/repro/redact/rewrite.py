@@ -191,8 +191,8 @@ class Rewriter:
     def _token(self, found: re.Match[str]) -> str:
         """One token; the group that took it says what it is."""
         kind, whole = found.lastgroup or "word", found.group()
-        if kind == "word":
-            return self._word(found, whole)
+        if kind == "word":  # one that stands alone teaches nothing
+            return whole if self._learns else self._word(found, whole)
         if kind == "secret_value":
             key = found["secret_key"]
             return key + self._secret_value(found["secret_value"])
@@ -211,7 +211,7 @@ class Rewriter:
         known = self._chunks.get(whole)
         if known is None:
             known = self._names.chunk(whole)
-            if not self._learns and len(self._chunks) < 300_000:
+            if len(self._chunks) < 300_000:
                 self._chunks[whole] = known
         if known == whole and found.string[found.end() : found.end() + 1] == ":":
             return self._torn(whole)
