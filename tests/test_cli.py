@@ -415,3 +415,27 @@ def test_progress_tells_rate_and_time_left() -> None:
 def test_tables_align() -> None:
     assert screen.table([["a", "n"], ["xx", "1"], ["y", "10"]], frozenset({1})) == "a    n\nxx   1\ny   10\n"
     assert screen.table([["a"], ["abcdef"]], widest=4) == "a\nabc…\n"
+
+
+def test_what_if_says_what_a_run_would_have_taken(replay: Out) -> None:
+    logs = str(ROOT / "corpora" / "recompile-one-rank" / "logs")
+    code, out, err = replay("what-if", logs, "--without", "recompiles@3")
+    assert (code, err) == (0, "")
+    assert out.startswith("Without recompiles on rank 3: 38.7 s instead of 53.4 s")
+    code, out, _ = replay("what-if", "@", "--rank-as-median", "3", "--timeout", "5", "--format", "json")
+    answer = json.loads(out)
+    assert code == 0
+    assert answer["changed_s"] < answer["replayed_s"]
+    assert answer["change"]["as_median"] == [3]
+    assert answer["causes"][0]["amplification"] > 3
+
+
+def test_what_if_without_stamps_cannot_tell(replay: Out, tmp_path: Path) -> None:
+    (tmp_path / "rank0.log").write_text("step 1 loss 0.5\nstep 2 loss 0.4\n")
+    code, out, err = replay("what-if", str(tmp_path / "rank0.log"))
+    assert (code, out) == (3, "")
+    assert "cannot say, because no line carries a stamp; switch on" in err
+    code, out, _ = replay("what-if", "@", "-f", "json")
+    assert code == 3
+    assert json.loads(out)["cannot"].startswith("no line")
+    assert replay("what-if", "@", "--without", "noise")[0] == 2

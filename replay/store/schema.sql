@@ -722,6 +722,20 @@ CREATE TABLE matched ( -- one row per operation over the ranks of a communicator
     line_no BIGINT -- its line
 );
 
+CREATE TABLE arrivals ( -- one row per rank and matched operation that it was heard to issue: when it came and when it left
+    run_id INTEGER, -- runs.run_id
+    rank INTEGER, -- global rank
+    comm_id VARCHAR, -- communicator
+    source VARCHAR, -- as in collectives.source
+    nth BIGINT, -- matched.nth
+    op VARCHAR, -- operation of the majority
+    t DOUBLE, -- when it came
+    t_exit DOUBLE, -- when it left, NULL where not told
+    t_next DOUBLE, -- when it came to the next operation of any communicator
+    file_id INTEGER, -- files.file_id
+    line_no BIGINT -- line
+);
+
 CREATE TABLE absentees ( -- who did not come where others gave up waiting: one row per group and rank
     run_id INTEGER, -- runs.run_id
     rank INTEGER, -- the rank that did not come

@@ -11,6 +11,7 @@ from replay.timeline.statements import Runner
 _FILES = (
     "steps",
     "matched",
+    "arrivals",
     "stalls",
     "stats",
     "divergences",

@@ -97,39 +97,30 @@ WHERE x.comm_id IS NULL AND s.t_hi BETWEEN x.t_lo AND x.t_hi + x.wait_s AND k.st
 
 -- Operations whose arrivals are stamped: from the own arrival to the last one. An operation that is only enqueued holds a rank
 -- no longer than until it does the next thing. Of those that came late, the last 64 at most are named.
-CREATE OR REPLACE TEMP TABLE _arrivals (run_id INTEGER, comm_id VARCHAR, source VARCHAR, nth BIGINT, rank INTEGER, t DOUBLE, t_exit DOUBLE, t_next DOUBLE, op VARCHAR,
-    first_enter DOUBLE, last_enter DOUBLE, last_rank INTEGER, missing INTEGER[], file_id INTEGER, line_no BIGINT);
-
--- @needs _aligned matched
-INSERT INTO _arrivals
-SELECT a.run_id, a.comm_id, a.source, m.nth, a.rank, a.t, a.t_exit, lead(a.t) OVER (PARTITION BY a.run_id, a.rank ORDER BY a.t, a.place), m.op,
-    m.first_enter, m.last_enter, m.last_rank, m.missing, a.place.file_id, a.place.line_no
-FROM _aligned AS a JOIN matched AS m ON m.run_id = a.run_id AND m.comm_id = a.comm_id AND m.source = a.source AND m.nth = a.spot
-WHERE a.source IN ('nccl-coll', 'nccl-call', 'app', 'flight-recorder') AND a.t IS NOT NULL;
-
 CREATE OR REPLACE TEMP TABLE _latest (run_id INTEGER, comm_id VARCHAR, source VARCHAR, nth BIGINT, late INTEGER[]);
--- @needs _arrivals
+-- @needs arrivals
 INSERT INTO _latest
-SELECT run_id, comm_id, source, nth, list_sort(arg_max(rank, t, 64))
-FROM _arrivals WHERE t >= last_enter - 0.1 * (last_enter - first_enter)
+SELECT a.run_id, a.comm_id, a.source, a.nth, list_sort(arg_max(a.rank, a.t, 64))
+FROM arrivals AS a JOIN matched AS m USING (run_id, comm_id, source, nth) WHERE a.t >= m.last_enter - 0.1 * (m.last_enter - m.first_enter)
 GROUP BY ALL;
 
--- @needs _arrivals
+-- @needs arrivals
 INSERT INTO _doings
 WITH waits AS (
-    SELECT a.*, l.late AS latest, IF(a.t_exit IS NULL, least(a.last_enter, coalesce(a.t_next, a.last_enter)), least(a.last_enter, a.t_exit)) AS hi
-    FROM _arrivals AS a JOIN runs AS r USING (run_id) LEFT JOIN _latest AS l USING (run_id, comm_id, source, nth)
-    WHERE a.last_enter - a.t >= greatest(0.001, 1e-4 * r.span_s) AND a.rank <> a.last_rank
+    SELECT a.*, m.last_rank, l.late AS latest, least(m.last_enter, coalesce(a.t_exit, a.t_next, m.last_enter)) AS hi
+    FROM arrivals AS a JOIN matched AS m USING (run_id, comm_id, source, nth) JOIN runs AS r USING (run_id)
+    LEFT JOIN _latest AS l USING (run_id, comm_id, source, nth)
+    WHERE m.last_enter - a.t >= greatest(0.001, 1e-4 * r.span_s) AND a.rank <> m.last_rank
 )
 SELECT run_id, rank, 3, 'waiting', t, hi, NULL, comm_id, op, nth, late, concat_ws(' ', op, '#' || nth, 'waits for', ranks_phrase(late)), file_id, line_no
 FROM (SELECT *, IF(list_contains(latest, rank), [last_rank], latest) AS late FROM waits) WHERE hi > t
 UNION ALL
 -- the last operation of a run that came to no end
-SELECT a.run_id, a.rank, 3, 'waiting', a.t, 'infinity'::DOUBLE, NULL, a.comm_id, a.op, a.nth, list_filter(a.missing, lambda r: r <> a.rank),
-    concat_ws(' ', a.op, '#' || a.nth, 'waits for ' || nullif(ranks_phrase(a.missing), 'an unnamed process')), a.file_id, a.line_no
-FROM _arrivals AS a JOIN runs AS r USING (run_id)
-WHERE a.t_next IS NULL AND a.t_exit IS NULL AND r.outcome = 'hung' AND a.source IN ('app', 'nccl-coll', 'nccl-call') AND (a.source = 'app' OR len(a.missing) > 0)
-    AND NOT list_contains(a.missing, a.rank);
+SELECT a.run_id, a.rank, 3, 'waiting', a.t, 'infinity'::DOUBLE, NULL, a.comm_id, a.op, a.nth, list_filter(m.missing, lambda r: r <> a.rank),
+    concat_ws(' ', a.op, '#' || a.nth, 'waits for ' || nullif(ranks_phrase(m.missing), 'an unnamed process')), a.file_id, a.line_no
+FROM arrivals AS a JOIN matched AS m USING (run_id, comm_id, source, nth) JOIN runs AS r USING (run_id)
+WHERE a.t_next IS NULL AND a.t_exit IS NULL AND r.outcome = 'hung' AND a.source IN ('app', 'nccl-coll', 'nccl-call') AND (a.source = 'app' OR len(m.missing) > 0)
+    AND NOT list_contains(m.missing, a.rank);
 
 -- Those that gave up waiting say how long they waited
 -- @needs timeouts

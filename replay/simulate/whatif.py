@@ -1,0 +1,135 @@
+"""Replays a run, changes it, replays it again: what it would have been, and where that cannot be said."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from duckdb import DuckDBPyConnection
+
+from replay.errors import UsageError
+from replay.simulate import cuts, history
+from replay.simulate.cuts import Cut
+from replay.simulate.model import KINDS, Change, Limit, Outcome, RankOutcome
+from replay.simulate.simulation import Simulation
+from replay.simulate.timeout import Stop, stop
+
+
+def run(con: DuckDBPyConnection, change: Change, run_id: int | None = None) -> Outcome:
+    """Return what a run (the last one if none is named) would have been with a change.
+
+    An empty change answers what each known cause cost. Where the logs do not carry it, `cannot` says why.
+    Raises UsageError for a rank that the run does not have.
+    """
+    if run_id is None:
+        row = con.execute("SELECT max(run_id) FROM runs").fetchone()
+        run_id = int(row[0]) if row and row[0] is not None else 0
+    _check(con, run_id, change)
+    told = history.read(con, run_id)
+    if isinstance(told, str):
+        return Outcome(run_id, change, None, 0, cannot=told)
+    simulation = Simulation(con, told)
+    taken, limits = _taken(con, simulation, change)
+    return _outcome(con, simulation, change, taken, limits)
+
+
+def _check(con: DuckDBPyConnection, run_id: int, change: Change) -> None:
+    known = {r for (r,) in con.execute("SELECT rank FROM ranks WHERE run_id = ?", [run_id]).fetchall()}
+    asked = {r for w in change.without for r in w.ranks} | set(change.as_median)
+    if unknown := sorted(asked - known):
+        raise UsageError(f"rank {unknown[0]}: the run has no such rank")
+
+
+def _taken(con: DuckDBPyConnection, simulation: Simulation, change: Change) -> tuple[list[Cut], list[Limit]]:
+    """The seconds that a change takes out, and what is not known of them."""
+    taken: list[Cut] = []
+    limits: list[Limit] = []
+    for item in change.without:
+        kinds = ("compiles", "recompiles") if item.what == "compiles" else (item.what,)
+        found = [cut for kind in kinds for cut in cuts.without(simulation.work, kind, item.ranks)]
+        taken += found
+        if not found:
+            limits.append(Limit(f"no {KINDS[item.what]} in the logs" + (" of those ranks" if item.ranks else "")))
+        limits += _unended(simulation, kinds)
+    for rank in change.as_median:
+        cut = cuts.as_median(simulation.history, rank) if rank in simulation.history.ranks else None
+        if cut is None:
+            limits.append(Limit(f"rank {rank} shares no operation with another rank whose times are known"))
+        else:
+            taken.append(cut)
+    if change.warm_cache:
+        found, whole = cuts.warm(simulation.work, _hits(con, simulation))
+        taken += found
+        if whole:
+            limits.append(
+                Limit(
+                    f"no rank found all in the cache: all compiling is cut on {whole} ranks, the most that it can save",
+                    enable='TORCH_LOGS="+torch._inductor.codecache"',
+                )
+            )
+    if change.guard_collectives:
+        taken += cuts.all_at_once(simulation.work)
+        limits.append(Limit("what agreeing costs at each call of compiled code is not in it"))
+    return taken, limits
+
+
+def _unended(simulation: Simulation, kinds: Sequence[str]) -> list[Limit]:
+    spans = [simulation.work.kinds[kind] for kind in kinds if kind.endswith("compiles")]
+    unended = sum(int(s.is_open.sum()) for s in spans)
+    if not unended:
+        return []
+    text = f"compiles whose end is not told: {unended}; what their step took beyond the usual counts as theirs"
+    return [Limit(text, enable="TORCH_TRACE, or TORCH_LOGS=+dynamo")]
+
+
+def _hits(con: DuckDBPyConnection, simulation: Simulation) -> dict[int, float]:
+    """Seconds of compiling of ranks that hit the cache and never missed it."""
+    rows = con.execute(
+        """
+        SELECT rank FROM cache_events
+        WHERE run_id = ? AND rank IS NOT NULL AND event IN ('hit', 'miss', 'bypass')
+        GROUP BY rank HAVING bool_and(event = 'hit') ORDER BY ALL
+        """,
+        [simulation.history.run_id],
+    ).fetchall()
+    total = {rank: 0.0 for (rank,) in rows if rank in simulation.history.ranks}
+    for kind in ("compiles", "recompiles"):
+        for cut in cuts.without(simulation.work, kind, tuple(total)) if total else []:
+            total[int(simulation.history.ranks[cut.rank])] += float(cut.seconds.sum())
+    return total
+
+
+def _outcome(
+    con: DuckDBPyConnection, simulation: Simulation, change: Change, taken: Sequence[Cut], limits: Sequence[Limit]
+) -> Outcome:
+    told = simulation.history
+    course = simulation.changed(taken) if taken else simulation.unchanged
+    begin, end = float(told.begin.min()), told.end
+    replayed, changed = simulation.ends(simulation.unchanged), simulation.ends(course)
+    over = Stop() if change.timeout_s is None else stop(con, told, course, change.timeout_s)
+    if over.at is not None:
+        changed = np.minimum(changed, over.at)
+    own = np.zeros(len(told.ranks))
+    for cut in taken:
+        own[cut.rank] += cut.seconds.sum()
+    off = np.abs(simulation.unchanged.enter - told.enter)[told.what < told.operations]
+    columns = (
+        end - told.begin, replayed - told.begin, changed - told.begin, own,
+        simulation.waited(simulation.unchanged), simulation.waited(course),
+    )  # fmt: skip
+    knots = Limit(f"{simulation.knots} operations that wait for each other: each is let go with the ranks that came")
+    return Outcome(
+        run_id=told.run_id,
+        change=change,
+        basis=told.basis,
+        operations=told.operations,
+        logged_s=float(end.max()) - begin,
+        replayed_s=float(replayed.max()) - begin,
+        changed_s=float(changed.max()) - begin,
+        rank_error=float((np.abs(replayed - end) / np.maximum(end - told.begin, 1e-9)).max()),
+        operation_error_s=float(np.median(off)) if len(off) else 0.0,
+        ranks=tuple(
+            RankOutcome(int(rank), *map(float, values)) for rank, *values in zip(told.ranks, *columns, strict=True)
+        ),
+        causes=simulation.causes(simulation.all_known() if change.is_empty else taken),
+        ends=over.words,
+        limits=(*told.limits, *([knots] if simulation.knots else []), *limits, *over.limits),
+    )
