@@ -431,8 +431,9 @@ def test_what_if_says_what_a_run_would_have_taken(replay: Out) -> None:
 
 
 def test_what_if_without_stamps_cannot_tell(replay: Out, tmp_path: Path) -> None:
-    (tmp_path / "rank0.log").write_text("step 1 loss 0.5\nstep 2 loss 0.4\n")
-    code, out, err = replay("what-if", str(tmp_path / "rank0.log"))
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "rank0.log").write_text("step 1 loss 0.5\nstep 2 loss 0.4\n")
+    code, out, err = replay("what-if", str(tmp_path / "logs"))
     assert (code, out) == (3, "")
     assert "cannot say, because no line carries a stamp; switch on" in err
     code, out, _ = replay("what-if", "@", "-f", "json")
