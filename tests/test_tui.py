@@ -1,6 +1,7 @@
 """The screens, driven by keys alone: from the first finding to the line that explains it."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -33,9 +34,9 @@ def walk(logs: Path, keys: list[str], size: tuple[int, int], tmp_path: Path) -> 
                 if key is not None:
                     await pilot.press(key)
                 while app.session is not None:
-                    await asyncio.get_running_loop().run_in_executor(None, app.session.desk.wait)
+                    await asyncio.get_running_loop().run_in_executor(None, app.session.wait)
                     await pilot.pause()
-                    if not app.session.desk.is_busy:
+                    if not app.session.is_busy:
                         break
             await pilot.pause()
             return screen(app)
@@ -79,6 +80,36 @@ def test_a_hang_leads_to_the_rank_that_did_not_come(size: tuple[int, int], tmp_p
 def test_a_shipped_hang_is_walked(tmp_path: Path) -> None:
     shown, _ = walk(corpus("skipped-collective"), ["n", "c"], (120, 40), tmp_path)
     assert any("Rank 1 left out step 7" in line for line in shown)
+
+
+@pytest.mark.parametrize("desk", ["desk", "slow"])
+def test_a_query_that_takes_long_holds_up_nobody(desk: str, tmp_path: Path) -> None:
+    app = ReplayApp(lambda progress: open_run([corpus("healthy")], db=tmp_path / "run.duckdb", progress=progress), [])
+    held, let_go = threading.Event(), threading.Event()
+
+    async def drive() -> tuple[list[str], list[str]]:
+        async with app.run_test(size=(120, 40)) as pilot:
+            while app.session is None:
+                await pilot.pause(0.01)
+
+            def hold(con: object) -> None:
+                held.set()
+                let_go.wait(60)
+
+            getattr(app.session, desk).ask("hold", hold, lambda answer: None)
+            await asyncio.get_running_loop().run_in_executor(None, held.wait)
+            before = app.session.walk.place
+            await pilot.press("0", "right", "right", "right")
+            await pilot.pause()
+            shown = screen(app)
+            assert app.session.walk.place != before
+            position = app.session.walk.place.event
+            let_go.set()
+            return shown, [f"{position + 1:,} of", "ranks × time"]
+
+    shown, wanted_texts = asyncio.run(drive())
+    for text in wanted_texts:
+        assert any(text in line for line in shown)
 
 
 def test_an_empty_folder_says_what_to_do(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from time import strftime
@@ -14,6 +15,7 @@ from textual.theme import Theme
 
 from replay.report.wording import visible
 from replay.run import ProgressCallback, Run
+from replay.tui.core.book import Opened
 from replay.tui.core.session import Session
 from replay.tui.helpscreen import HelpScreen
 from replay.tui.keys import KEYS
@@ -23,6 +25,8 @@ from replay.tui.palette import DARK, LIGHT, Palette, palette
 
 Opener = Callable[[ProgressCallback], Run]
 """Reads the logs, or opens what was read before; tells how far it is."""
+_SWITCH_S = 0.0005
+"""How long a desk's thread may hold the interpreter when the screen wants it: a tenth of Python's usual."""
 
 
 class ReplayApp(App[None]):
@@ -50,6 +54,7 @@ class ReplayApp(App[None]):
 
     def on_mount(self) -> None:
         """Open the logs."""
+        sys.setswitchinterval(_SWITCH_S)
         self.theme_changed_signal.subscribe(self, self._recolour)
         self._recolour(self.current_theme)
         self.push_screen(OpenScreen(self._named, self._opened))
@@ -58,9 +63,9 @@ class ReplayApp(App[None]):
         self.palette = palette(theme)
         self.changed()
 
-    def _opened(self, run: Run) -> None:
+    def _opened(self, run: Run, opened: Opened) -> None:
         """The logs are read: show them."""
-        self.session = Session(run, self._deliver, self.changed)
+        self.session = Session(run, opened, self._deliver, self.changed)
         self.session.open(self._at)
         self.switch_screen(MainScreen())
 

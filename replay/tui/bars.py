@@ -1,43 +1,29 @@
 """The rows at the rim: where one is, what was just said, and which keys there are."""
 
-from typing import TYPE_CHECKING
-
 from rich.cells import cell_len
-from textual.strip import Strip
-from textual.widget import Widget
 
 from replay.report.wording import count
 from replay.tui.core.session import Session
 from replay.tui.core.window import since
 from replay.tui.eventspanel import clock
 from replay.tui.keys import KEYS
-from replay.tui.panel import Row, cut, strip_of
-
-if TYPE_CHECKING:
-    from replay.tui.app import ReplayApp
+from replay.tui.panel import Drawn, Row, cut
 
 
-class Bar(Widget):
+class Bar(Drawn):
     """One row."""
 
     DEFAULT_CSS = """
     Bar { height: 1; width: 1fr; }
     """
 
-    @property
-    def _app(self) -> "ReplayApp":
-        from replay.tui.app import ReplayApp
-
-        assert isinstance(self.app, ReplayApp), "bars live in this app only"
-        return self.app
-
     def row(self, width: int) -> Row:
         """Return what the bar says."""
         return []
 
-    def render_line(self, y: int) -> Strip:
-        """Return the row; Textual asks."""
-        return strip_of(self.row(self.size.width), self.size.width, self._app.palette.text)
+    def all_rows(self, width: int, height: int) -> list[Row]:
+        """Return the row."""
+        return [self.row(width)]
 
 
 class HeaderBar(Bar):
@@ -45,7 +31,7 @@ class HeaderBar(Bar):
 
     def row(self, width: int) -> Row:
         """What fits, the most needed first."""
-        p, session = self._app.palette, self._app.session
+        p, session = self.palette, self.session
         head = [(" replay ", p.head_focus)]
         if session is None:
             return [*head, (f" {self._app.logs}", p.dim)]
@@ -92,7 +78,7 @@ class MessageBar(Bar):
 
     def row(self, width: int) -> Row:
         """The last message."""
-        p, session = self._app.palette, self._app.session
+        p, session = self.palette, self.session
         if session is None or not session.message:
             return []
         mark, style = ("! ", p.error) if session.is_error else ("› ", p.strong)
@@ -104,7 +90,7 @@ class KeysBar(Bar):
 
     def row(self, width: int) -> Row:
         """Keys with their short names."""
-        p = self._app.palette
+        p = self.palette
         shown = sorted((k for k in KEYS if k.footer), key=lambda k: k.footer)
         must = [k for k in shown if k.action in {"help", "quit"}]
         room = width - sum(cell_len(_short(k.shown)) + cell_len(k.short) + 3 for k in must)

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-import numpy as np
-
 from replay.tui.core.session import Session
 from replay.tui.core.track import SEVERITIES
 from replay.tui.palette import SEVERE
@@ -34,7 +32,7 @@ class EventsPanel(Panel):
         assert session is not None, "titles are asked for when there is something to look at"
         walk, track = session.walk, session.book.track
         found = track.positions(walk.rank)
-        at = int(np.searchsorted(found, walk.place.event or 0, side="right"))
+        at = min(track.index(walk.place.event or 0, walk.rank) + 1, len(found))
         whose = f"events of rank {walk.rank}" if walk.rank is not None else "events"
         if session.filter:
             whose += f"  /{session.filter}"
@@ -50,7 +48,7 @@ class EventsPanel(Panel):
             nothing = "no event passes the filter (esc takes it away)" if session.filter else "no events in these logs"
             return [[(f"  {nothing}", self.palette.dim)]]
         here = walk.place.event if walk.place.event is not None else 0
-        at = int(np.searchsorted(found, here, side="left"))
+        at = track.index(here, walk.rank)
         first = min(max(at - height // 2, 0), max(len(found) - height, 0))
         self._shown = [int(p) for p in found[first : first + height]]
         # What comes next when a key is held down is fetched before it is asked for.

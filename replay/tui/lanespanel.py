@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.style import Style
 
 from replay.report.wording import duration
@@ -13,7 +12,7 @@ from replay.tui.core.lanes import Lane
 from replay.tui.core.session import Session
 from replay.tui.core.spans import NOTHING, STATES
 from replay.tui.core.track import SEVERITIES
-from replay.tui.core.window import Mark, ruler
+from replay.tui.core.window import Mark, laid, ruler
 from replay.tui.palette import JOINT, ODD_JOINT, SEVERE, SHAPES
 from replay.tui.panel import Panel, Row, cut, padded
 
@@ -65,29 +64,24 @@ class LanesPanel(Panel):
         cursor = window.cell(session.walk.place.t, self._cells)
         rows = [self._ruler(marks, cursor)]
         joints = self._joints(session, marks)
-        edges = window.edges(self._cells)
         seen: set[int] = set()
         for n, lane in enumerate(made[self._top : self._top + room], self._top):
-            rows.append(self._lane(session, lane, n == here, edges, joints, cursor, seen))
+            rows.append(self._lane(session, lane, n == here, joints, cursor, seen))
         if legend:
             rows += [[]] * (room - len(rows) + 1)
             rows.append(self._legend(session, seen, len(made), room, width))
         return rows
 
     def _ruler(self, marks: list[Mark], cursor: int | None) -> Row:
-        text = [" "] * self._cells
-        for mark in marks:
-            for n, character in enumerate(mark.text):
-                if mark.cell + n < self._cells:
-                    text[mark.cell + n] = character
+        text = laid(marks, self._cells, cursor)
         row: Row = [(" " * self._label, self.palette.dim)]
         if cursor is None:
-            return [*row, ("".join(text), self.palette.dim)]
+            return [*row, (text, self.palette.dim)]
         return [
             *row,
-            ("".join(text[:cursor]), self.palette.dim),
-            ("▼", self.palette.mark),
-            ("".join(text[cursor + 1 :]), self.palette.dim),
+            (text[:cursor], self.palette.dim),
+            (text[cursor], self.palette.mark),
+            (text[cursor + 1 :], self.palette.dim),
         ]
 
     def _joints(self, session: Session, marks: list[Mark]) -> dict[int, str]:
@@ -107,7 +101,6 @@ class LanesPanel(Panel):
         session: Session,
         lane: Lane,
         is_here: bool,
-        edges: NDArray[np.float64],
         joints: dict[int, str],
         cursor: int | None,
         seen: set[int],
@@ -121,7 +114,8 @@ class LanesPanel(Panel):
             (name, p.strong if is_here else p.dim),
             (" ", p.text),
         ]
-        codes = lanes.picture(lane, session.book.spans, edges)
+        picture = session.pictures.of(lane, session.walk.window, self._cells)
+        codes = picture.codes
         seen.update(int(c) for c in np.unique(codes) if c != NOTHING)
         looks: list[tuple[str, Style]] = [
             (" ", p.dim) if code == NOTHING else (SHAPES[STATES[code]], p.states[code]) for code in codes.tolist()
@@ -129,7 +123,8 @@ class LanesPanel(Panel):
         for cell, shape in joints.items():
             if looks[cell][0] not in {"█", "▓"}:
                 looks[cell] = (shape, p.error if shape == ODD_JOINT else p.dim)
-        for cell, severity in _severe(session, lane, edges):
+        for cell in np.flatnonzero(picture.severe).tolist():
+            severity = SEVERITIES[picture.severe[cell]]
             looks[cell] = (SEVERE[severity], p.error if severity == "error" else p.warning + Style(bold=True))
         if cursor is not None:
             shape, style = looks[cursor]
@@ -194,20 +189,3 @@ def _named(lane: Lane) -> str:
     count = f" ×{len(lane.ranks):,}" if len(lane.ranks) > 1 else ""
     label = cut(lane.label, _LABEL_MOST - len(count)) if count else lane.label
     return f"{label}{count} {lane.note}".rstrip()
-
-
-def _severe(session: Session, lane: Lane, edges: NDArray[np.float64]) -> list[tuple[int, str]]:
-    """Cells with warnings and errors of a lane's ranks; an error hides a warning."""
-    track = session.book.track
-    inside = track.between(float(edges[0]), float(edges[-1]))
-    found: dict[int, int] = {}
-    severe = inside.start + np.flatnonzero(track.severity[inside] >= SEVERITIES.index("warning"))
-    if not len(severe):
-        return []
-    mine = severe[np.isin(track.rank[severe], lane.ranks)]
-    cells = np.minimum(
-        ((track.t[mine] - edges[0]) / (edges[-1] - edges[0]) * (len(edges) - 1)).astype(int), len(edges) - 2
-    )
-    for cell, severity in zip(cells.tolist(), track.severity[mine].tolist(), strict=True):
-        found[cell] = max(found.get(cell, 0), severity)
-    return [(cell, SEVERITIES[severity]) for cell, severity in found.items()]

@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.events import Resize
 from textual.screen import Screen
 
-from replay.tui.bars import Bar, HeaderBar, KeysBar, MessageBar
+from replay.tui.bars import HeaderBar, KeysBar, MessageBar
 from replay.tui.core import goal, wanted
 from replay.tui.core.session import Session
 from replay.tui.core.take import markdown
@@ -16,7 +16,7 @@ from replay.tui.findingspanel import FindingsPanel
 from replay.tui.keys import KEYS
 from replay.tui.lanespanel import LanesPanel
 from replay.tui.layout import DECK, NARROW, stand
-from replay.tui.panel import Panel
+from replay.tui.panel import Drawn, Panel
 from replay.tui.prompt import PromptScreen
 from replay.tui.smallpanels import DetailsPanel, SourcePanel, StatePanel
 from replay.tui.sqlscreen import SqlScreen
@@ -37,6 +37,7 @@ class MainScreen(Screen[None]):
         super().__init__()
         self._deck = "findings"
         self._full: str | None = None
+        self._stood: tuple[int, int, int, str, str | None] | None = None
 
     @property
     def _session(self) -> Session:
@@ -68,12 +69,13 @@ class MainScreen(Screen[None]):
         self.stand_panels()
 
     def stand_panels(self) -> None:
-        """Stand panels and bars as the size allows."""
+        """Stand panels and bars as the size allows, if that is another way than they stand."""
         width, height = self.size
-        if not width or not height:
+        wanted = (width, height, self.query_one(LanesPanel).wanted_height(), self._deck, self._full)
+        if not width or not height or wanted == self._stood:
             return
-        lanes = self.query_one(LanesPanel).wanted_height()
-        boxes = stand(width, height, lanes, self._deck, self._full)
+        self._stood = wanted
+        boxes = stand(*wanted)
         for panel in self.query(Panel):
             box = boxes.get(panel.NAME)
             panel.display = box is not None
@@ -95,8 +97,8 @@ class MainScreen(Screen[None]):
     def redraw(self) -> None:
         """Draw everything anew."""
         self.stand_panels()
-        for bar in self.query(Bar):
-            bar.refresh()
+        for drawn in self.query(Drawn):
+            drawn.redraw()
 
     def _panel(self) -> Panel:
         return self.focused if isinstance(self.focused, Panel) else self.query_one(FindingsPanel)

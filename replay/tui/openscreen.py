@@ -15,7 +15,8 @@ from textual.widget import Widget
 from replay.errors import ReplayError
 from replay.report.wording import visible
 from replay.run import Progress, Run
-from replay.tui.core import opening
+from replay.tui.core import book, opening
+from replay.tui.core.book import Opened
 from replay.tui.core.opening import Listed
 from replay.tui.panel import Row, cut, padded, strip_of, wrapped
 
@@ -38,7 +39,7 @@ class OpenScreen(Screen[None]):
         Binding("down,j", "move(1)", show=False),
     ]
 
-    def __init__(self, logs: list[str], opened: Callable[[Run], None]) -> None:
+    def __init__(self, logs: list[str], opened: Callable[[Run, Opened], None]) -> None:
         super().__init__()
         self.logs, self._opened = logs, opened
         self.progress = Progress("looking")
@@ -66,6 +67,8 @@ class OpenScreen(Screen[None]):
             if self.logs != ["@"] and "-" not in self.logs:
                 self.files = opening.listed(self.logs)
             run = app.opener(self._note)
+            self._note(Progress("loading"))
+            opened = book.open_first(run.cursor())
         except _Stopped:
             return
         except ReplayError as error:
@@ -76,7 +79,7 @@ class OpenScreen(Screen[None]):
             if self._stopped.is_set() or not app.is_running:
                 run.close()
             else:
-                app.call_later(self._opened, run)
+                app.call_later(self._opened, run, opened)
 
     def _note(self, progress: Progress) -> None:
         if self._stopped.is_set():

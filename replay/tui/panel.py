@@ -1,4 +1,4 @@
-"""What all panels share: a title row, rows below it that are drawn when they changed, and what a click means."""
+"""What all panels share: rows of which only those that changed are painted, a title, and what a click means."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -7,6 +7,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -63,21 +64,26 @@ def _fitting(text: str, width: int) -> str:
     return text[:end]
 
 
-class Panel(Widget, can_focus=True):
-    """One panel. Subclasses give their title and rows; drawing and keeping them is done here."""
+class Drawn(Widget):
+    """Rows of text. Subclasses say which; a row that is as it was is neither made into a strip again nor painted again.
 
-    NAME: ClassVar[str] = ""
-    NUMBER: ClassVar[int] = 0
-
-    DEFAULT_CSS = """
-    Panel { height: 1fr; width: 1fr; }
+    That is what keeps a key cheap, and little on its way over ssh: of 70 rows few change when the cursor moves.
     """
 
-    def __init__(self) -> None:
-        super().__init__(id=self.NAME)
-        self._strips: list[Strip] | None = None
-        self.beside = ""
-        """Panels that stand behind this one, for its title."""
+    ALLOW_SELECT = False
+
+    def __init__(self, name: str | None = None) -> None:
+        super().__init__(id=name)
+        self._drawn: list[Row] = []
+        self._strips: list[Strip] = []
+        self._drawn_for: tuple[int, int, Style | None] = (0, 0, None)
+
+    @property
+    def _app(self) -> "ReplayApp":
+        from replay.tui.app import ReplayApp
+
+        assert isinstance(self.app, ReplayApp), "these widgets live in this app only"
+        return self.app
 
     @property
     def session(self) -> Session | None:
@@ -89,12 +95,58 @@ class Panel(Widget, can_focus=True):
         """The styles of the current theme."""
         return self._app.palette
 
-    @property
-    def _app(self) -> "ReplayApp":
-        from replay.tui.app import ReplayApp
+    def all_rows(self, width: int, height: int) -> Sequence[Row]:
+        """Return all rows in so many cells."""
+        return []
 
-        assert isinstance(self.app, ReplayApp), "panels live in this app only"
-        return self.app
+    def redraw(self) -> None:
+        """Make the rows anew, and have those painted that changed."""
+        width, height = self.size
+        if self.display and width and height:
+            changed = self._draw(width, height)
+            if changed:
+                self.refresh(*(Region(0, y, width, 1) for y in changed))
+
+    def _draw(self, width: int, height: int) -> list[int]:
+        """Make the rows anew; return which of them changed."""
+        base = self.palette.text
+        rows = [list(row) for row in self.all_rows(width, height)][:height]
+        rows += [[] for _ in range(height - len(rows))]
+        old = self._drawn if self._drawn_for == (width, height, base) else [None] * height
+        changed = [y for y, (row, before) in enumerate(zip(rows, old, strict=True)) if row != before]
+        strips = self._strips if len(self._strips) == height else [Strip.blank(width, base)] * height
+        for y in changed:
+            strips[y] = strip_of(rows[y], width, base)
+        self._drawn, self._strips, self._drawn_for = rows, strips, (width, height, base)
+        return changed
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Return the strips of a region; Textual asks. Nothing here has a border or a style sheet's effects."""
+        width, height = self.size
+        if self._drawn_for != (width, height, self.palette.text):
+            self._draw(width, height)
+        lo, hi = crop.column_span
+        strips = [self._strips[y] if y < height else Strip.blank(width) for y in crop.line_range]
+        background = self.background_colors[1]
+        for line_filter in self.get_line_filters():
+            strips = [strip.apply_filter(line_filter, background) for strip in strips]
+        return strips if (lo, hi) == (0, width) else [strip.crop(lo, hi) for strip in strips]
+
+
+class Panel(Drawn, can_focus=True):
+    """One panel. Subclasses give their title and rows; drawing and keeping them is done here."""
+
+    NAME: ClassVar[str] = ""
+    NUMBER: ClassVar[int] = 0
+
+    DEFAULT_CSS = """
+    Panel { height: 1fr; width: 1fr; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(self.NAME)
+        self.beside = ""
+        """Panels that stand behind this one, for its title."""
 
     # For subclasses
 
@@ -122,11 +174,6 @@ class Panel(Widget, can_focus=True):
 
     # Drawing
 
-    def redraw(self) -> None:
-        """Draw anew."""
-        self._strips = None
-        self.refresh()
-
     def on_focus(self) -> None:
         """The title tells which panel has the keys."""
         self.redraw()
@@ -135,24 +182,12 @@ class Panel(Widget, can_focus=True):
         """The title tells which panel has the keys."""
         self.redraw()
 
-    def render_line(self, y: int) -> Strip:
-        """Return one row; Textual asks."""
-        width, height = self.size
-        if (
-            self._strips is None
-            or len(self._strips) != height
-            or (self._strips and self._strips[0].cell_length != width)
-        ):
-            self._strips = self._draw(width, height)
-        return self._strips[y] if y < len(self._strips) else Strip.blank(width)
-
-    def _draw(self, width: int, height: int) -> list[Strip]:
-        rows: list[Row] = [self._title(width)]
+    def all_rows(self, width: int, height: int) -> Sequence[Row]:
+        """Return title and rows."""
+        rows = [self._title(width)]
         if self.session is not None and height > 1:
             rows += self.rows(width, height - 1)
-        base = self.palette.text
-        strips = [strip_of(row, width, base) for row in rows[:height]]
-        return strips + [Strip.blank(width, base)] * (height - len(strips))
+        return rows
 
     def _title(self, width: int) -> Row:
         left, right = self.title() if self.session is not None else (self.NAME, "")

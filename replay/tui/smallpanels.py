@@ -20,7 +20,7 @@ class StatePanel(Panel):
 
     def __init__(self) -> None:
         super().__init__()
-        self._groups: list[list[int]] = []
+        self._groups: list[tuple[int, ...]] = []
 
     def title(self) -> tuple[str, str]:
         """At which step."""
@@ -35,24 +35,22 @@ class StatePanel(Panel):
         p, t, here = self.palette, session.walk.place.t, session.walk.place.rank
         rows: list[Row] = []
         self._groups = []
-        for (state, op, late), ranks, since in session.book.spans.kinds_at(t):
-            style = p.states[STATES.index(state)]
-            mark = "▶" if here in ranks else " "
-            for_whom = f" for {ranks_phrase(late)}" if late else ""
-            text = f"{state}{for_whom}{f' in {visible(op)}' if op else ''}"
-            who = cut(ranks_text(ranks), max(width // 3, 8))
-            since_text = f"  {duration(max(t - since, 0))}"
-            room = width - cell_len(who) - cell_len(since_text) - 5
+        for group in session.book.spans.groups_at(t):
+            style = p.states[STATES.index(group.state)]
+            for_whom = f" for {ranks_phrase(group.late)}" if group.late else ""
+            text = f"{group.state}{for_whom}{f' in {visible(group.op)}' if group.op else ''}"
+            who = cut(ranks_text(group.ranks), max(width // 3, 8))
+            since = f"  {duration(max(t - group.since, 0))}"
             rows.append(
                 [
-                    (f"{mark}", p.mark),
-                    (f"{SHAPES[state]} ", style),
+                    ("▶" if here in group.ranks else " ", p.mark),
+                    (f"{SHAPES[group.state]} ", style),
                     (f"{who}  ", p.strong),
-                    (padded(text, room), style),
-                    (since_text, p.dim),
+                    (padded(text, width - cell_len(who) - cell_len(since) - 5), style),
+                    (since, p.dim),
                 ]
             )
-            self._groups.append(ranks)
+            self._groups.append(group.ranks)
         if not rows:
             rows.append([("  what ranks did is not known at this moment", p.dim)])
         if here is not None:

@@ -59,7 +59,7 @@ class HintBar(Bar):
 
     def row(self, width: int) -> Row:
         """The hint."""
-        p = self._app.palette
+        p = self.palette
         return [(" ", p.dim), (cut(self.text, width - 2), p.error if self.is_error else p.dim)]
 
 
@@ -68,7 +68,7 @@ class PadKeysBar(Bar):
 
     def row(self, width: int) -> Row:
         """Keys with their names, as many as fit."""
-        p = self._app.palette
+        p = self.palette
         keys = [
             ("⏎", "ask"),
             ("tab", "complete"),
@@ -250,7 +250,7 @@ class SqlScreen(Screen[None]):
         """Names for completion are read meanwhile."""
         self.query_one(QueryArea).focus()
         if self._app.session:
-            self._app.session.desk.ask("names", Names, self._know)
+            self._app.session.slow.ask("names", Names, self._know)
 
     def _know(self, names: Names) -> None:
         self._names = names
@@ -260,7 +260,7 @@ class SqlScreen(Screen[None]):
         """Show a hint."""
         bar = self.query_one(HintBar)
         bar.text, bar.is_error = text, is_error
-        bar.refresh()
+        bar.redraw()
 
     def _candidates(self) -> tuple[int, list[str], str, int]:
         area = self.query_one(QueryArea)
@@ -320,7 +320,7 @@ class SqlScreen(Screen[None]):
         self._nth = len(self._history.queries)
         self._is_asking = True
         self.say("asking … (esc stops it)")
-        session.desk.ask("sql", lambda con: pad.ask(con, text), self._answered, self._failed)
+        session.slow.ask("sql", lambda con: pad.ask(con, text), self._answered, self._failed)
 
     def _answered(self, answer: Answer) -> None:
         self._is_asking = False
@@ -348,7 +348,7 @@ class SqlScreen(Screen[None]):
         if session is None or answer is None or not name.strip():
             return
         place, query, target = session.run.path, answer.query, Path(name.strip())
-        session.desk.ask("sql", lambda con: pad.export(con, place, query, target), self.say, self._failed)
+        session.slow.ask("sql", lambda con: pad.export(con, place, query, target), self.say, self._failed)
 
     def action_other(self) -> None:
         """Between query and answer."""
@@ -370,6 +370,6 @@ class SqlScreen(Screen[None]):
     def action_leave(self) -> None:
         """Stop what is being asked, else go back."""
         if self._is_asking and self._app.session:
-            self._app.session.desk.interrupt()
+            self._app.session.slow.interrupt()
             return
         self.app.pop_screen()

@@ -1,5 +1,6 @@
 """What is loaded of a run before it is shown: its events and spans as columns, its ranks, steps and joints."""
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -41,7 +42,7 @@ class Book:
     ranks: tuple[int, ...]
     hosts: Mapping[int, str]
     steps: tuple[int, ...]
-    step_ends: NDArray[np.float64]
+    step_ends: tuple[float, ...]
     joints: Joints
     first: float
     last: float
@@ -56,16 +57,30 @@ class Book:
         """Return the step that was running at a time, None where no step is told."""
         if not self.steps:
             return None
-        n = int(np.searchsorted(self.step_ends, t, side="left"))
+        n = bisect_left(self.step_ends, t)
         return self.steps[min(n, len(self.steps) - 1)]
 
 
-def heads(con: DuckDBPyConnection) -> list[RunHead]:
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What the first screen needs: all runs, and the first of them."""
+
+    heads: tuple[RunHead, ...]
+    book: Book
+
+
+def open_first(con: DuckDBPyConnection) -> Opened:
+    """Read what the first screen needs."""
+    found = heads(con)
+    return Opened(found, load(con, found[0].run_id if found else 1))
+
+
+def heads(con: DuckDBPyConnection) -> tuple[RunHead, ...]:
     """Return the runs of a database."""
     rows = con.execute(
         "SELECT run_id, coalesce(name, key, ''), coalesce(outcome, 'unknown'), coalesce(ranks_seen, 0) FROM runs ORDER BY run_id"
     ).fetchall()
-    return [RunHead(*row) for row in rows]
+    return tuple(RunHead(*row) for row in rows)
 
 
 def load(con: DuckDBPyConnection, run_id: int) -> Book:
@@ -98,7 +113,7 @@ def load(con: DuckDBPyConnection, run_id: int) -> Book:
         ranks=tuple(ranks),
         hosts=hosts,
         steps=tuple(s for s, _ in steps),
-        step_ends=np.array([t for _, t in steps], dtype=np.float64),
+        step_ends=tuple(t for _, t in steps),
         joints=Joints(np.array([t for t, _ in met], dtype=np.float64), np.array([o for _, o in met], dtype=np.bool_)),
         first=first,
         last=last,

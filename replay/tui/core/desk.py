@@ -12,12 +12,14 @@ from duckdb import DuckDBPyConnection
 
 Question = Callable[[DuckDBPyConnection], Any]
 Answer = Callable[[Any], None]
+Deliver = Callable[[Callable[[], None]], None]
+"""Takes what hands an answer over, to call it in the thread of who asked."""
 
 
 class Desk:
     """A thread that owns a cursor. `deliver` is called there with what hands an answer over."""
 
-    def __init__(self, con: DuckDBPyConnection, deliver: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(self, con: DuckDBPyConnection, deliver: Deliver) -> None:
         self._con, self._deliver = con, deliver
         self._open: OrderedDict[str, tuple[Question, Answer, Answer]] = OrderedDict()
         self._change = threading.Condition()

@@ -9,13 +9,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from replay.report.wording import duration, ranks_text, visible
-from replay.tui.core.spans import NOTHING, STATES, Cells, Spans
+from replay.tui.core.spans import STATES, Spans
 
-_SAMPLE = 15
-"""Members of a group that its picture is made of."""
 _APART = 6.0
 """Median deviations from the median at which a rank is no longer like the others."""
 _LEAST_SHARE = 0.02
@@ -79,17 +76,6 @@ def summary(grouping: Grouping, made: Iterable[Lane]) -> str:
     return f"{sizes[0]:,} alike, {rest:,} not" if rest else f"all {sizes[0]:,} alike"
 
 
-def picture(lane: Lane, spans: Spans, edges: NDArray[np.float64]) -> Cells:
-    """Return the cells of a lane; of a group what most of its members were doing."""
-    if len(lane.ranks) == 1:
-        return spans.cells(lane.ranks[0], edges)
-    step = max(len(lane.ranks) // _SAMPLE, 1)
-    rows = np.stack([spans.cells(rank, edges) for rank in lane.ranks[::step][:_SAMPLE]])
-    counts = np.stack([(rows == code).sum(axis=0) for code in range(len(STATES))])
-    best = counts.argmax(axis=0).astype(np.uint8)
-    return np.where(counts.max(axis=0) > 0, best, NOTHING).astype(np.uint8)
-
-
 def _name(members: tuple[int, ...]) -> str:
     return ranks_text(members)
 
@@ -120,8 +106,7 @@ def _oddities(spans: Spans) -> dict[int, str]:
     """Ranks that differ from the others, with what tells: the state whose time differs most, or how the rank ended."""
     if len(spans.ranks) < 3:
         return {}
-    seconds = spans.seconds()
-    middle = np.median(seconds, axis=0)
+    seconds, middle = spans.seconds(), spans.usual()
     spread = np.median(np.abs(seconds - middle), axis=0)
     least = _LEAST_SHARE * max(float(seconds.sum(axis=1).max()), 1e-9)
     apart = (seconds - middle) / np.maximum(_APART * spread, least)
@@ -144,7 +129,7 @@ def difference(rank: int, spans: Spans) -> str:
     row = int(np.searchsorted(spans.ranks, rank))
     if row >= len(spans.ranks) or spans.ranks[row] != rank or len(spans.ranks) < 3:
         return ""
-    apart = (spans.seconds() - np.median(spans.seconds(), axis=0))[row]
+    apart = spans.seconds()[row] - spans.usual()
     state = int(np.abs(apart).argmax())
     if abs(apart[state]) < 0.001:
         return ""

@@ -5,7 +5,7 @@ asked for at the desk and put in when it comes. `changed` is called whenever the
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,14 +13,14 @@ from duckdb import DuckDBPyConnection
 
 from replay.errors import UsageError
 from replay.report.wording import ranks_phrase, visible
-from replay.tui.core import book, chain, detail, goal, lanes, pages, source, story, wanted
-from replay.tui.core.book import Book, RunHead
+from replay.tui.core import book, chain, focus, goal, lanes, pages, places, story, wanted
+from replay.tui.core.book import Book, Opened
 from replay.tui.core.chain import Hop, Spot
-from replay.tui.core.desk import Desk
-from replay.tui.core.detail import Detail
+from replay.tui.core.desk import Deliver, Desk
+from replay.tui.core.focus import Focus
 from replay.tui.core.lanes import Grouping, Lane
 from replay.tui.core.pages import Pages, Words
-from replay.tui.core.source import SourceView
+from replay.tui.core.pictures import Pictures
 from replay.tui.core.story import Ref, Story
 from replay.tui.core.track import COLLECTIVE, RECOMPILE
 from replay.tui.core.walk import Place, Walk
@@ -30,37 +30,30 @@ if TYPE_CHECKING:
 
 MOST_LANES = 24
 """From more ranks than this on they are shown in groups, until somebody wants otherwise."""
-_SOURCE_AROUND = 40
-"""Lines before and behind the line looked at that are fetched: a tall screen shows no more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Focus:
-    """What is shown of the place looked at."""
-
-    source: SourceView | None = None
-    detail: Detail | None = None
 
 
 class Session:
-    """What the screens show of a run. All methods but `open` and those of the desk's thread return at once."""
+    """What the screens show of a run. All methods but `wait` return at once."""
 
-    def __init__(self, run: "Run", deliver: Callable[[Callable[[], None]], None], changed: Callable[[], None]) -> None:
+    def __init__(self, run: "Run", opened: Opened, deliver: Deliver, changed: Callable[[], None]) -> None:
         self.run = run
         self._changed = changed
-        self._con = run.cursor()
         self.desk = Desk(run.cursor(), deliver)
-        self.heads: list[RunHead] = []
-        self._books: dict[int, tuple[Book, Walk, Pages]] = {}
+        """Asked for what belongs to the place: soon answered."""
+        self.slow = Desk(run.cursor(), deliver)
+        """Asked for what may take long: a filter, a query, a simulation."""
+        self.heads = opened.heads
+        self._books: dict[int, tuple[Book, Walk, Pages, Pictures]] = {}
         self.book: Book
         self.walk: Walk
         self.pages: Pages
+        self.pictures: Pictures
         self.story: Story | None = None
         self.focus = Focus()
         self.message = ""
         self.is_error = False
         self.filter = ""
-        self.grouping = Grouping.RANKS
+        self.grouping = Grouping.ALIKE if len(opened.book.ranks) > MOST_LANES else Grouping.RANKS
         self.unfolded: frozenset[str] = frozenset()
         self.lanes: list[Lane] = []
         self.finding: str | None = None
@@ -68,24 +61,37 @@ class Session:
         self.is_playing = False
         self._been: list[tuple[int | None, int | None]] = []
         self._pending = ""
+        self._take(opened.book)
 
     # Opening
 
     def open(self, at: str | None = None) -> None:
-        """Read what the first screen needs. `at` is where to begin, in the words of a goal."""
-        self.heads = book.heads(self._con)
-        self._take(self._con, self.heads[0].run_id if self.heads else 1)
-        self.grouping = Grouping.ALIKE if len(self.book.ranks) > MOST_LANES else Grouping.RANKS
-        self.regroup()
+        """Ask for the findings and go where to begin, in the words of a goal; without any to the first root cause."""
         self._pending = at or "F1"
         self.desk.ask("story", story.load, self._tell, self._fail)
         self._look()
 
-    def _take(self, con: DuckDBPyConnection, run_id: int) -> None:
-        if run_id not in self._books:
-            made = book.load(con, run_id)
-            self._books[run_id] = (made, Walk(made), Pages(made.track))
-        self.book, self.walk, self.pages = self._books[run_id]
+    def _take(self, made: Book) -> None:
+        """Show a run that was read."""
+        self._books.setdefault(made.run_id, (made, Walk(made), Pages(made.track), Pictures(made)))
+        self.book, self.walk, self.pages, self.pictures = self._books[made.run_id]
+        self.regroup()
+
+    def _in_run(self, run_id: int, then: Callable[[], None]) -> None:
+        """Do something in a run: at once in one that was read, else when it is."""
+
+        def take(made: Book) -> None:
+            self.filter = ""
+            self._take(made)
+            then()
+
+        if run_id == self.book.run_id:
+            then()
+        elif run_id in self._books:
+            take(self._books[run_id][0])
+        else:
+            self._say(f"reading run {run_id} …")
+            self.desk.ask("run", lambda con: book.load(con, run_id), take, self._fail)
 
     def _tell(self, told: Story) -> None:
         self.story = told
@@ -96,9 +102,20 @@ class Session:
             self.go(where)
         self._changed()
 
+    @property
+    def is_busy(self) -> bool:
+        """True while a question is open."""
+        return self.desk.is_busy or self.slow.is_busy
+
+    def wait(self) -> None:
+        """Wait until no question is open (for tests and measurements)."""
+        self.desk.wait()
+        self.slow.wait()
+
     def close(self) -> None:
-        """End the desk's thread; the run stays open."""
+        """End the desks' threads; the run stays open."""
         self.desk.close()
+        self.slow.close()
 
     # Commands: the cursor
 
@@ -253,18 +270,18 @@ class Session:
         elif where.what is goal.What.FINDING:
             self.to_finding(where.name)
         elif where.what is goal.What.LINE:
-            self.desk.ask("place", lambda con: _line(con, where.name, number), self._arrive, self._fail)
+            self.desk.ask("place", lambda con: places.of_path(con, where.name, number), self._arrive, self._fail)
         else:
             self.first_difference()
 
     def first_difference(self) -> None:
         """Go to the first place where ranks (or runs) part."""
         run_id = self.book.run_id
-        self.desk.ask("place", lambda con: _difference(con, run_id), self._arrive, self._fail)
+        self.desk.ask("place", lambda con: places.first_difference(con, run_id), self._arrive, self._fail)
 
     def to_line(self, file_id: int, line_no: int | None) -> None:
         """Go to a line of a file."""
-        self.desk.ask("place", lambda con: _place(con, file_id, line_no), self._arrive, self._fail)
+        self.desk.ask("place", lambda con: places.of_line(con, file_id, line_no), self._arrive, self._fail)
 
     def _arrive(self, found: tuple[Ref, str]) -> None:
         ref, said = found
@@ -273,15 +290,16 @@ class Session:
 
     def _go(self, run_id: int, file_id: int | None, line_no: int | None, rank: int | None, t: float | None) -> None:
         """Go to a line; which event it is, only the database knows."""
-        if run_id != self.book.run_id:
-            self.to_run(run_id)
+        self._in_run(run_id, lambda: self._stand(run_id, file_id, line_no, rank, t))
+
+    def _stand(self, run_id: int, file_id: int | None, line_no: int | None, rank: int | None, t: float | None) -> None:
         self._been.clear()
         moment = self.walk.place.t if t is None else min(max(t, self.book.first), self.book.last)
         looked_at = self.walk.place.rank if rank is None else rank
         here = self.book.track.at(moment, rank)
         self.walk.to_place(Place(moment, here, looked_at, file_id, line_no))
         self._look()
-        self.desk.ask("event", lambda con: _events_at(con, run_id, file_id, line_no), self._is_event, self._fail)
+        self.desk.ask("event", lambda con: places.events_at(con, run_id, file_id, line_no), self._is_event, self._fail)
 
     def _is_event(self, found: tuple[int | None, int | None, list[int]]) -> None:
         """The line that was gone to is that of these events: stand on one that was then."""
@@ -295,13 +313,6 @@ class Session:
             self.walk.place = replace(place, event=position)
             self._changed()
 
-    def to_run(self, run_id: int) -> None:
-        """Show another run of the same logs."""
-        self._take(self._con, run_id)
-        self.filter = ""
-        self.regroup()
-        self._look()
-
     def next_run(self, direction: int) -> None:
         """Next or last run."""
         ids = [h.run_id for h in self.heads]
@@ -309,8 +320,12 @@ class Session:
         if len(ids) < 2 or not 0 <= n < len(ids):
             self._say("no run there" if len(ids) > 1 else "there is one run")
             return
-        self.to_run(ids[n])
-        self._say(f"run {ids[n]}: {self.heads[n].outcome}")
+
+        def arrived() -> None:
+            self._look()
+            self._say(f"run {ids[n]}: {self.heads[n].outcome}")
+
+        self._in_run(ids[n], arrived)
 
     # Commands: view
 
@@ -381,7 +396,7 @@ class Session:
             self._look()
             self._say(f"{count:,} of {len(track):,} events" if found is not None else "all events", is_error=count == 0)
 
-        self.desk.ask("filter", lambda con: wanted.marks(con, track, run_id, what), apply, self._fail)
+        self.slow.ask("filter", lambda con: wanted.marks(con, track, run_id, what), apply, self._fail)
 
     def zoom(self, factor: float) -> None:
         """Show more or less of the run."""
@@ -438,25 +453,22 @@ class Session:
         if place.event is not None:
             self.need([place.event])
         if place.file_id is not None:
-            self.desk.ask(
-                "focus", lambda con: _focus_on_line(con, run_id, place.file_id, place.line_no), self._show, self._fail
-            )
+            file_id, line_no = place.file_id, place.line_no
+            self._ask_focus(lambda con: focus.of_line(con, run_id, file_id, line_no))
         elif words is not None:
-            self.desk.ask("focus", lambda con: _focus(con, run_id, words, kind), self._show, self._fail)
-        elif place.event is None:
-            self.focus = Focus()
+            self._ask_focus(lambda con: focus.of_words(con, run_id, words, kind))
+        elif place.event is not None:
+            seq = int(self.book.track.seq[place.event])
+            self._ask_focus(lambda con: focus.of_event(con, run_id, seq, kind))
         else:
-            seqs = [int(self.book.track.seq[place.event])]
-
-            def by_number(con: DuckDBPyConnection) -> Focus:
-                found = pages.fetch(con, seqs)
-                return _focus(con, run_id, found[0], kind) if found else Focus()
-
-            self.desk.ask("focus", by_number, self._show, self._fail)
+            self.focus = Focus()
         self._changed()
 
-    def _show(self, focus: Focus) -> None:
-        self.focus = focus
+    def _ask_focus(self, question: Callable[[DuckDBPyConnection], Focus]) -> None:
+        self.desk.ask("focus", question, self._show, self._fail)
+
+    def _show(self, found: Focus) -> None:
+        self.focus = found
         self._changed()
 
     def _say(self, text: str, *, is_error: bool = False) -> None:
@@ -473,78 +485,3 @@ class Session:
 
 def _fetcher(seqs: list[int]) -> Callable[[DuckDBPyConnection], list[Words]]:
     return lambda con: pages.fetch(con, seqs)
-
-
-def _focus(con: DuckDBPyConnection, run_id: int, words: Words, kind: str) -> Focus:
-    known = detail.view(con, words.ref_table, kind, words.file_id, words.line_no, run_id)
-    if words.file_id is None:
-        return Focus(None, known)
-    return Focus(source.view(con, words.file_id, words.line_no, _SOURCE_AROUND, known.values), known)
-
-
-def _focus_on_line(con: DuckDBPyConnection, run_id: int, file_id: int | None, line_no: int | None) -> Focus:
-    if file_id is None:
-        return Focus()
-    row = con.execute(
-        """
-        SELECT ref_table, kind FROM events WHERE run_id = ? AND file_id = ? AND line_no IS NOT DISTINCT FROM ?
-        ORDER BY list_position(['error', 'warning', 'info', 'debug'], severity), seq LIMIT 1
-        """,
-        [run_id, file_id, line_no],
-    ).fetchone()
-    known = detail.view(con, row[0], row[1], file_id, line_no, run_id) if row else None
-    return Focus(source.view(con, file_id, line_no, _SOURCE_AROUND, known.values if known else ()), known)
-
-
-def _events_at(
-    con: DuckDBPyConnection, run_id: int, file_id: int | None, line_no: int | None
-) -> tuple[int | None, int | None, list[int]]:
-    rows = con.execute(
-        """
-        SELECT seq FROM events WHERE run_id = ? AND file_id = ? AND line_no = ?
-        ORDER BY list_position(['error', 'warning', 'info', 'debug'], severity), seq
-        """,
-        [run_id, file_id, line_no],
-    ).fetchall()
-    return file_id, line_no, [seq for (seq,) in rows]
-
-
-def _place(con: DuckDBPyConnection, file_id: int, line_no: int | None) -> tuple[Ref, str]:
-    row = con.execute(
-        "SELECT run_id, rank, t_lo FROM lines WHERE file_id = ? AND line_no = ?", [file_id, line_no]
-    ).fetchone()
-    if row is None:
-        raise UsageError(f"no line {line_no} in this file")
-    return Ref(row[0] if row[0] is not None else 1, file_id, line_no, row[1], row[2]), ""
-
-
-def _line(con: DuckDBPyConnection, path: str, line_no: int) -> tuple[Ref, str]:
-    """The place of `path:line`; the end of a path is enough where only one file has it."""
-    files = con.execute(
-        "SELECT file_id, path FROM files WHERE path = $1 OR ends_with(path, '/' || $1) ORDER BY path = $1 DESC, path LIMIT 3",
-        [path],
-    ).fetchall()
-    if not files:
-        raise UsageError(f"no file {path}")
-    if len(files) > 1 and files[0][1] != path:
-        raise UsageError(f"{path} is more than one file: {', '.join(p for _, p in files)}")
-    ref, _ = _place(con, files[0][0], line_no)
-    return ref, f"{files[0][1]}:{line_no}"
-
-
-def _difference(con: DuckDBPyConnection, run_id: int) -> tuple[Ref, str]:
-    row = con.execute(
-        """
-        SELECT d.file_id, d.line_no, l.rank, l.t_lo, d.name, d.step, d.value, d.other_value, d.ranks, d.other_run
-        FROM divergences AS d LEFT JOIN lines AS l USING (file_id, line_no)
-        WHERE d.run_id = ? AND d.file_id IS NOT NULL ORDER BY d.step NULLS FIRST, l.t_lo NULLS LAST, d.name LIMIT 1
-        """,
-        [run_id],
-    ).fetchone()
-    if row is None:
-        raise UsageError("no difference between ranks was found where they must agree")
-    file_id, line_no, rank, t, name, step, value, other, ranks, other_run = row
-    who = f"run {run_id}" if other_run is not None else ranks_phrase(ranks or ()) or "some ranks"
-    than = f"in run {other_run}" if other_run is not None else "on the others"
-    at = f" at step {step}" if step is not None else ""
-    return Ref(run_id, file_id, line_no, rank, t), f"first difference{at}: {name} is {value} on {who}, {other} {than}"

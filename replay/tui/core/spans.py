@@ -46,6 +46,17 @@ class Doing:
     line_no: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Ranks that do the same at a moment; `late` are those they wait for, `since` when the first of them began [s since 1970]."""
+
+    state: str
+    op: str | None
+    late: tuple[int, ...]
+    ranks: tuple[int, ...]
+    since: float
+
+
 class Spans:
     """The spans of one run, ordered by rank and time."""
 
@@ -70,6 +81,9 @@ class Spans:
         self._width = (float(t_hi.max()) - self._t0 + 1.0) if len(t_hi) else 1.0
         # One number that rises over ranks and times: a moment of all ranks is found by one search.
         self._key = self._row * self._width + (t_lo - self._t0)
+        self._seconds: NDArray[np.float64] | None = None
+        self._usual: NDArray[np.float64] | None = None
+        self._at: tuple[float, list[Group]] = (float("nan"), [])
 
     def __len__(self) -> int:
         return len(self.state)
@@ -116,11 +130,10 @@ class Spans:
             return None
         return self.doing(span)
 
-    def kinds_at(self, t: float) -> list[tuple[tuple[str, str | None, tuple[int, ...]], list[int], float]]:
-        """Return what goes on at a time: (state, operation, late ranks), the ranks, and since when the first of them.
-
-        The fewest ranks first: the odd one matters.
-        """
+    def groups_at(self, t: float) -> list[Group]:
+        """Return what goes on at a time, the fewest ranks first: the odd one matters."""
+        if self._at[0] == t:
+            return self._at[1]
         ranks, spans = self.moment(t)
         keys = self.state[spans].astype(np.int64) * (len(self._details) + 2) + self._detail[spans] + 1
         groups = []
@@ -128,8 +141,10 @@ class Spans:
             members = keys == key
             doing = self.doing(int(spans[members][0]))
             since = float(self.t_lo[spans[members]].min())
-            groups.append(((doing.state, doing.op, doing.late), [int(r) for r in ranks[members]], since))
-        return sorted(groups, key=lambda g: (len(g[1]), g[1]))
+            groups.append(Group(doing.state, doing.op, doing.late, tuple(ranks[members].tolist()), since))
+        groups.sort(key=lambda group: (len(group.ranks), group.ranks))
+        self._at = (t, groups)
+        return groups
 
     def cells(self, rank: int, edges: NDArray[np.float64]) -> Cells:
         """Return the state that fills each cell between neighbouring edges most, what is rare and matters counting more."""
@@ -155,11 +170,19 @@ class Spans:
 
     def seconds(self) -> NDArray[np.float64]:
         """Return how long each rank (row) was in each state (column) [s]."""
-        width = len(STATES)
-        flat = np.bincount(
-            self._row * width + self.state, weights=self.t_hi - self.t_lo, minlength=len(self.ranks) * width
-        )
-        return np.asarray(flat.reshape(-1, width), dtype=np.float64)
+        if self._seconds is None:
+            width = len(STATES)
+            flat = np.bincount(
+                self._row * width + self.state, weights=self.t_hi - self.t_lo, minlength=len(self.ranks) * width
+            )
+            self._seconds = np.asarray(flat.reshape(-1, width), dtype=np.float64)
+        return self._seconds
+
+    def usual(self) -> NDArray[np.float64]:
+        """Return how long the median rank was in each state [s]."""
+        if self._usual is None:
+            self._usual = np.median(self.seconds(), axis=0)
+        return self._usual
 
     def last_states(self) -> Cells:
         """Return the code of the last state of each rank."""

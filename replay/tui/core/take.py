@@ -18,8 +18,8 @@ def markdown(session: Session) -> str:
         + (f", step {step}" if step is not None else "")
     ]
     doing = [
-        f"- {ranks_phrase(ranks)}: {state}" + (f" for {ranks_phrase(late)}" if late else "")
-        for (state, _, late), ranks, _ in book.spans.kinds_at(place.t)
+        f"- {ranks_phrase(group.ranks)}: {group.state}" + (f" for {ranks_phrase(group.late)}" if group.late else "")
+        for group in book.spans.groups_at(place.t)
     ]
     parts += ["\n".join(doing)] if doing else []
     if view is not None and view.lines:

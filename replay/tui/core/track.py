@@ -52,6 +52,8 @@ class Track:
         """Global rank, -1 where it is not known."""
         self.kind = kind
         self.severity = severity
+        self.severe = np.flatnonzero(severity >= SEVERITIES.index("warning")).astype(np.int32)
+        """Positions of warnings and errors."""
         self.seq = seq
         """events.seq, by which words are fetched."""
         self.kinds = kinds
@@ -95,21 +97,19 @@ class Track:
     ) -> int | None:
         """Return the next position (direction 1) or the one before (-1) that counts; None at the end."""
         found = self.positions(rank, kinds)
-        if direction > 0:
-            place = int(np.searchsorted(found, position, side="right"))
-            return int(found[place]) if place < len(found) else None
-        place = int(np.searchsorted(found, position, side="left")) - 1
-        return int(found[place]) if place >= 0 else None
+        place = _before(found, position + 1) if direction > 0 else _before(found, position) - 1
+        return int(found[place]) if 0 <= place < len(found) else None
+
+    def index(self, position: int, rank: int | None = None) -> int:
+        """Return how many events that count stand before a position."""
+        return _before(self.positions(rank), position)
 
     def at(self, t: float, rank: int | None = None) -> int | None:
         """Return the last position that counts at a time or before it; the first one where all are later."""
         found = self.positions(rank)
         if not len(found):
             return None
-        place = int(
-            np.searchsorted(self.t[found] if rank is not None or self.filter is not None else self.t, t, "right")
-        )
-        return int(found[max(place - 1, 0)])
+        return int(found[max(_before(found, int(np.searchsorted(self.t, t, "right"))) - 1, 0)])
 
     def kind_of(self, position: int) -> str:
         """Return the kind of the event at a position."""
@@ -123,6 +123,11 @@ class Track:
     def between(self, t_lo: float, t_hi: float) -> slice:
         """Return the positions of the events of a span of time."""
         return slice(int(np.searchsorted(self.t, t_lo, "left")), int(np.searchsorted(self.t, t_hi, "right")))
+
+
+def _before(found: Positions, position: int) -> int:
+    """How many positions lie before one. A number of another type would have the whole array converted."""
+    return int(np.searchsorted(found, found.dtype.type(position), side="left"))
 
 
 def load(con: DuckDBPyConnection, run_id: int) -> Track:

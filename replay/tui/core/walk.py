@@ -1,5 +1,6 @@
 """The cursor: one moment in the run, where it has been, and every way to move it. Nothing here asks the database."""
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -79,11 +80,10 @@ class Walk:
         here = self.book.step_at(self.place.t)
         events = self.book.track
         ends = self.book.step_ends
-        n = int(np.searchsorted(ends, self.place.t, side="right" if direction > 0 else "left"))
-        n = n if direction > 0 else n - 1
+        n = bisect_right(ends, self.place.t) if direction > 0 else bisect_left(ends, self.place.t) - 1
         if not 0 <= n < len(ends) or here is None:
             return False
-        self.to_time(float(ends[n]), remember=True)
+        self.to_time(ends[n], remember=True)
         found = events.at(self.place.t)
         if found is not None:
             rank = events.rank_of(found)
@@ -116,7 +116,7 @@ class Walk:
         """Go to the end of a step; False where no step has this number."""
         for step, end in zip(self.book.steps, self.book.step_ends, strict=True):
             if step == number:
-                self.to_time(float(end))
+                self.to_time(end)
                 return True
         return False
 

@@ -1,5 +1,6 @@
 """The span of time that lanes show: zoom and pan, edges of cells, and what the ruler above them says."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -89,19 +90,18 @@ class Mark:
 
 
 def ruler(
-    window: Window, cells: int, begin: float, steps: Sequence[int], bounds: NDArray[np.float64], room: int = 8
+    window: Window, cells: int, begin: float, steps: Sequence[int], bounds: Sequence[float], room: int = 8
 ) -> list[Mark]:
     """Return the marks over `cells` cells: steps where they have room, else ticks of time since `begin`.
 
     `bounds` are the ends of the steps [s since 1970], ascending.
     """
-    first = int(np.searchsorted(bounds, window.t_lo, side="left"))
-    last = int(np.searchsorted(bounds, window.t_hi, side="right"))
+    first, last = bisect_left(bounds, window.t_lo), bisect_right(bounds, window.t_hi)
     inside = last - first
     if inside and inside * 3 <= cells:
         marks, free = [], -1
         for n in range(first, last):
-            cell = window.cell(float(bounds[n]), cells)
+            cell = window.cell(bounds[n], cells)
             if cell is None:
                 continue
             # The word stands in the step that begins here.
@@ -113,6 +113,21 @@ def ruler(
             marks.insert(0, Mark(0, f"step {steps[first]}", False))
         return marks
     return ticks(window, cells, begin)
+
+
+def laid(marks: Sequence[Mark], cells: int, cursor: int | None) -> str:
+    """Return the words of marks in one row. One that the cursor's mark would write into moves beside it, or goes."""
+    row = [" "] * cells
+    ends = [m.cell for m in marks if m.text]
+    for n, mark in enumerate(m for m in marks if m.text):
+        at, free = mark.cell, ends[n + 1] - 1 if n + 1 < len(ends) else cells
+        if cursor is not None and at <= cursor < at + len(mark.text):
+            at = cursor + 1 if cursor + 1 + len(mark.text) <= free else cursor - len(mark.text)
+        if at >= 0 and not any(c != " " for c in row[max(at - 1, 0) : at + len(mark.text)]):
+            row[at : at + len(mark.text)] = mark.text
+    if cursor is not None:
+        row[cursor : cursor + 1] = "▼"
+    return "".join(row[:cells])
 
 
 def ticks(window: Window, cells: int, begin: float) -> list[Mark]:
