@@ -485,6 +485,17 @@ def test_device_memory_by_version(text, requested, total, free, used):
     assert rows.one("exceptions")["category"] == "oom"
 
 
+@pytest.mark.parametrize("pools", ["", " with 24.00 MiB allocated in private pools (e.g., CUDA Graphs),"])
+def test_what_torch_holds_of_the_devices_memory(pools):
+    rows = parse(
+        "[rank1]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity "
+        "of 79.10 GiB of which 100.00 MiB is free. Including non-PyTorch memory, this process has 79.00 GiB memory in "
+        f"use. Of the allocated memory 60.00 GiB is allocated by PyTorch,{pools} and 1.00 GiB is reserved by PyTorch "
+        "but unallocated. If reserved but unallocated memory is large try setting PYTORCH_ALLOC_CONF"
+    )
+    assert rows.of("memory", "used_mb", "torch_mb") == [(79 * 1024.0, 61 * 1024.0)]
+
+
 def test_host_memory_that_could_not_be_had():
     rows = parse(
         "RuntimeError: [enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: "

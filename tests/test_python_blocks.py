@@ -116,6 +116,17 @@ def test_a_victims_exception_is_not_the_cause_of_a_chain():
     assert rows.of("exceptions", "type", "is_cause") == [("EOFError", False), ("RuntimeError", True)]
 
 
+def test_what_is_raised_below_the_call_of_the_backend_is_the_backends():
+    frames = (
+        'Traceback (most recent call last):\n  File "/srv/train.py", line 9, in <module>\n    model(x)\n'
+        '  File "/opt/lib/python3.11/site-packages/torch/_dynamo/output_graph.py", line 1446, in {fn}\n    f(gm)\n'
+        '  File "/srv/backend.py", line 3, in lower\n    raise ValueError("no lowering")\n'
+    )
+    for fn, category in (("_call_user_compiler", "backend-compile"), ("step", "user")):
+        rows = parse(frames.replace("{fn}", fn) + "ValueError: no lowering\n")
+        assert rows.of("exceptions", "category") == [(category,)]
+
+
 MESSAGES = {
     'RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "a". \n\tUnexpected '
     'key(s) in state_dict: "_orig_mod.a". ': (

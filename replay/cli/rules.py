@@ -74,7 +74,7 @@ def check(
     book = _book(folders)
     own = _own(book, folders)
     faults = [str(fault) for fault in faults_of(book, own)]
-    results = [] if faults else [result for rule in own for result in run_cases(book, rule)]
+    results = [] if faults else run_cases(book, own)
     faults += [f"{r.rule}: case {r.case!r}: {r.fault}" for r in results if r.fault]
     _tell(faults, rules=len(own), cases=len(results))
 
@@ -84,20 +84,26 @@ def run_tests(
     folders: Annotated[
         list[Path] | None, typer.Argument(metavar="[DIR]...", help="Folders of rules; without any, the built-in ones.")
     ] = None,
+    mutants: Annotated[
+        bool, typer.Option("--mutants", help="Leave out each condition in turn: a case must notice it.")
+    ] = False,
 ) -> None:
     """Run the cases beside rules; end with 1 if one fails or a rule has none that fires or none that is silent."""
-    from replay.expert.cases import cases_of, run_cases
+    from replay.expert.cases import Bench, cases_of
+    from replay.expert.mutants import survivors
 
     book = _book(folders)
     own = _own(book, folders)
-    number, faults = 0, []
+    faults = []
     for rule in own:
         kinds = {case.silent for case in cases_of(rule)}
         faults += [f"{rule.id}: no case in which it {how}" for silent, how in _KINDS if silent not in kinds]
-        for result in run_cases(book, rule):
-            number += 1
-            faults += [f"{result.rule}: case {result.case!r}: {result.fault}"] if result.fault else []
-    _tell(faults, rules=len(own), cases=number)
+    bench = Bench(book, own)
+    results = bench.results(book)
+    faults += [f"{r.rule}: case {r.case!r}: {r.fault}" for r in results if r.fault]
+    if mutants:
+        faults += [f"{s.rule}: no case needs: {s.what}" for s in survivors(bench, book)]
+    _tell(faults, rules=len(own), cases=len(results))
 
 
 @app.command("schema")

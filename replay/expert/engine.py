@@ -39,7 +39,7 @@ def diagnose(con: duckdb.DuckDBPyConnection, book: RuleBook) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Session:
+class Session:
     """One database while rules run over it. `shared` are the causes that some rule absorbs by a shared row: only their
     findings need to know all their rows. `problems` gathers what could not be asked.
     """
@@ -49,6 +49,13 @@ class _Session:
     setting: Setting
     shared: frozenset[str]
     problems: list[str]
+
+    @classmethod
+    def over(cls, con: duckdb.DuckDBPyConnection, book: RuleBook) -> "Session":
+        """Make the knowledge tables, and ask what could be seen and which versions ran."""
+        book.prepare(con)
+        setting = Setting(book.taxonomy, Coverage.measure(con), versions(con))
+        return cls(con, Catalog.of(con), setting, _shared_causes(book.rules), [])
 
     def run(self, rule: Rule, facts: Sequence[Finding]) -> list[Finding]:
         """Return what a rule concludes from the tables and from `facts`."""
@@ -74,9 +81,7 @@ def infer(con: duckdb.DuckDBPyConnection, book: RuleBook) -> tuple[list[Finding]
 
     `con` must be in no transaction, and is left with temporary tables.
     """
-    book.prepare(con)
-    setting = Setting(book.taxonomy, Coverage.measure(con), versions(con))
-    session = _Session(con, Catalog.of(con), setting, _shared_causes(book.rules), [])
+    session = Session.over(con, book)
     able = candidates(con, book.rules, session.catalog)
     chained = [rule for rule in able if rule.is_chained]
     due = [rule for rule in able if not rule.is_chained]

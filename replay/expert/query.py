@@ -52,6 +52,8 @@ class Query:
 
     rule: Rule
     sql: str
+    proofs: str
+    """Counts the proofs of each run: run_id, number."""
     prefixes: tuple[tuple[str, str], ...]
     pictures: tuple[Picture, ...]
 
@@ -305,7 +307,9 @@ def build(rule: Rule, catalog: Catalog, with_places: bool = True) -> Query:
             "GROUP BY " + ", ".join(["_run", *keys]),
         ]
     )
-    return Query(rule, sql, tuple(prefixes), tuple(pictures))
+    witnesses = [f"{make.witness(s)} IS NOT NULL" for s in make.shown if s.step.exists]
+    proofs = f"SELECT {make.run}, count(*) FROM {froms} WHERE {' AND '.join([*wheres, *witnesses])} GROUP BY 1"
+    return Query(rule, sql, proofs, tuple(prefixes), tuple(pictures))
 
 
 def _bindings(make: _Builder) -> tuple[list[tuple[str, str]], str, list[str], list[tuple[str, str]]]:

@@ -562,6 +562,7 @@ CREATE TABLE memory ( -- memory figures
     total_mb DOUBLE, -- MiB there is
     free_mb DOUBLE, -- MiB free
     used_mb DOUBLE, -- MiB in use by this process
+    torch_mb DOUBLE, -- MiB of them that torch's allocator holds
     step BIGINT, -- step where told
     text VARCHAR -- the message
 );

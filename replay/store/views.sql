@@ -28,6 +28,11 @@ CREATE MACRO busbw(op, bytes, nranks, seconds) AS -- bus bandwidth of an operati
     END END
 );
 
+CREATE MACRO version_parts(version) AS -- the numbers that a version begins with, which compare as versions do: '2.21.5+cuda12.4' gives [2,21,5]
+(
+    try_cast(string_split(nullif(regexp_extract(version, '^[0-9]+([.][0-9]+)*'), ''), '.') AS INTEGER[])
+);
+
 CREATE VIEW recompiles AS -- one row per recompile of the user's code, with the newest guard failure that caused it
 SELECT
     c.run_id, c.rank, c.host, c.t_lo, c.end_hi, c.duration_s, c.compile_id, c.frame, c.nth, c.fn, c.fn_file, c.fn_line,

@@ -1,5 +1,7 @@
 """Memory that ran out, and errors of GPUs and drivers, as any text tells them."""
 
+from collections.abc import Mapping
+
 from replay.parse.blocks.failing import Saying
 from replay.parse.failure_kinds import cuda_error
 from replay.parse.model import Sink, Value
@@ -38,6 +40,7 @@ class Device:
                     total_mb=_mib(fields.get("total")),
                     free_mb=_mib(fields.get("free")),
                     used_mb=_mib(fields.get("used")),
+                    torch_mb=_torchs(fields),
                 )
             case "alloc_failed":
                 count = integer(fields.get("bytes"))
@@ -70,6 +73,12 @@ class Device:
 
     def _fault(self, saying: Saying, kind: str, code: int | None) -> None:
         self._sink.row("device_faults", saying.segment, kind=kind, code=code, text=saying.message)
+
+
+def _torchs(fields: Mapping[str, str]) -> float | None:
+    """What torch's allocator holds, in MiB: what it gave away and what it keeps."""
+    given, kept = _mib(fields.get("allocated")), _mib(fields.get("reserved"))
+    return None if given is None or kept is None else given + kept
 
 
 def _mib(text: str | None) -> float | None:

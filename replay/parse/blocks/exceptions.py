@@ -41,11 +41,19 @@ def category(found: Raised) -> str:
     """Return what kind of failure it is; "user" where the user's own code raised it and nothing more is known."""
     last = found.frames[-1] if found.frames else None
     is_users = last is not None and last == (found.users or _users(found))
-    return exception_category(found.type, found.whole, is_users)
+    kind = exception_category(found.type, found.whole, is_users)
+    if kind in ("user", "other") and any(map(_calls_backend, found.frames)):
+        return "backend-compile"
+    return kind
 
 
 def _users(found: Raised) -> Frame | None:
     return users_frame(f for f in found.frames if not _is_script(f.file))
+
+
+def _calls_backend(frame: Frame) -> bool:
+    """Whether this is where torch hands a graph to the backend: what is raised below it, the backend raised."""
+    return frame.fn.endswith("call_user_compiler") and "torch/_dynamo/" in frame.file
 
 
 def write(sink: Sink, found: Raised, **columns: Value) -> None:
