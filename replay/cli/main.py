@@ -12,7 +12,7 @@ from typing import Annotated, cast
 import typer
 
 import replay
-from replay.cli import cache, diagnose, listing, proof, query, redact, repro, rules, screen, synth, tui, whatif
+from replay.cli import cache, diagnose, explain, listing, proof, query, redact, repro, rules, screen, synth, tui, whatif
 from replay.errors import ReplayError
 
 REPORT_TO = "https://github.com/torchreplay/torchreplay/issues"
@@ -54,6 +54,7 @@ app.command()(listing.log)
 app.command()(proof.why)
 app.command()(proof.why_not)
 app.command()(whatif.what_if)
+app.command()(explain.explain)
 app.command()(diagnose.demo)
 app.command()(tui.tui)
 app.command()(synth.synth)

@@ -152,24 +152,47 @@ class _Compiler:
         return piece
 
 
-def compile_text(name: str, text: str, import_paths: list[Path]) -> Family:
-    """Compile the grammar `text`. Raises GrammarError, or Lark's own errors for bad syntax."""
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One alternative of a form, as Lark's loader reads it, and the productions that it is compiled to."""
+
+    form: str
+    tree: Any
+    productions: tuple[Production, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A grammar file before it is a family: parts and terminals by name, and the alternatives of its forms."""
+
+    parts: dict[str, Tree[Any]]
+    terminals: dict[str, Any]
+    alternatives: tuple[Alternative, ...]
+
+
+def read_text(name: str, text: str, import_paths: list[Path]) -> Source:
+    """Read the grammar `text`. Raises GrammarError, or Lark's own errors for bad syntax."""
     builder = GrammarBuilder(import_paths=[str(p) for p in import_paths])
     builder.load_grammar(text, f"{name}.lark")
     grammar = builder.build()
     rules = {str(rule[0]): rule[2] for rule in grammar.rule_defs}
     terms = {str(term[0]): term[1][0] for term in grammar.term_defs}
     compiler = _Compiler(name, rules, terms)
-    productions = []
+    found = []
     for rule, params, tree, _options in grammar.rule_defs:
         form = str(rule)
         if params:
             raise GrammarError(f"grammars/{name}.lark, {form}: templates are not for line grammars")
         if form.startswith("_") or "__" in form:
             continue
-        for alternative in tree.children:
-            productions += compiler.productions(form, alternative)
-    return Family(name, tuple(productions))
+        found += [Alternative(form, child, tuple(compiler.productions(form, child))) for child in tree.children]
+    return Source(rules, terms, tuple(found))
+
+
+def compile_text(name: str, text: str, import_paths: list[Path]) -> Family:
+    """Compile the grammar `text`. Raises GrammarError, or Lark's own errors for bad syntax."""
+    source = read_text(name, text, import_paths)
+    return Family(name, tuple(p for alternative in source.alternatives for p in alternative.productions))
 
 
 @cache
