@@ -399,10 +399,12 @@ def _derive(con: DuckDBPyConnection, job: _Job) -> None:
 def _diagnose(con: DuckDBPyConnection, job: _Job) -> None:
     from replay.expert.engine import diagnose
     from replay.expert.load import load_rules
+    from replay.simulate import costs
 
     job.progress(Progress("diagnosing"))
     con.execute("BEGIN")
     diagnose(con, load_rules(job.rules))
+    costs.fill(con)
     con.execute("COMMIT")
 
 

@@ -126,7 +126,7 @@ def test_exists_is_one_witness(tmp_path: Path) -> None:
     )
     book = make_book(tmp_path, text)
     (one,) = found(con, book)
-    assert (one["cost_s"], one["summary"]) == (2.0, "waited 3")
+    assert (one["lost_s"], one["summary"]) == (2.0, "waited 3")
     assert [(e["step_name"], e["line_no"], e["label"]) for e in found(con, book, "evidence")][1:] == [
         ("b", 3, "wait 3")
     ]
@@ -283,7 +283,7 @@ def test_sums_run_over_distinct_rows_of_their_step(tmp_path: Path) -> None:
     for line in (3, 4, 5):
         stall_row(con, line, 1.0, lost_s=2.0, waiting=[1, line - 2])
     (one,) = found(con, make_book(tmp_path, text))
-    assert (one["cost_s"], one["waiting"]) == (6.5, [1, 2, 3])
+    assert (one["lost_s"], one["waiting"]) == (6.5, [1, 2, 3])
     assert one["summary"] == "2 3 2 1-3 f, g f 2"
 
 
@@ -473,7 +473,7 @@ def test_an_optional_step_adds_evidence_and_nothing_else(tmp_path: Path) -> None
     stall_row(con, 3, 10.0, late_rank=1)
     book = make_book(tmp_path, text)
     rows = sorted(found(con, book), key=lambda f: f["ranks"])
-    assert [(f["summary"], f["cost_s"], f["certainty"]) for f in rows] == [("f", None, 0.9), ("g waited 1.0", 1.0, 0.9)]
+    assert [(f["summary"], f["lost_s"], f["certainty"]) for f in rows] == [("f", None, 0.9), ("g waited 1.0", 1.0, 0.9)]
     evidence = found(con, book, "evidence")
     assert sorted((e["step_name"], e["line_no"]) for e in evidence) == [("a", 1), ("a", 2), ("b", 3)]
 

@@ -115,7 +115,7 @@ def test_rows_of_one_step_do_not_change_the_sum_of_another(
         twice = data.draw(st.sampled_from(rows))
         for key, finding in findings([*rows, dict(twice)], book).items():
             if summed.get(finding.rule) not in (None, twice["table"]):
-                assert finding.cost_s == before[key].cost_s
+                assert finding.lost_s == before[key].lost_s
 
 
 @quickly

@@ -20,7 +20,7 @@ def make(cause: str, number: int = 0, **fields: Any) -> Finding:
     given: dict[str, Any] = {
         "key": (fields.pop("rule", cause), fields.pop("run", 1), cause, (str(number),)),
         "layer": TAXONOMY[cause].layer, "kind": TAXONOMY[cause].kind, "ranks": (), "waiting": (), "impact": "none",
-        "step": None, "t_lo": t, "t_hi": t, "certainty": 0.9, "cost_s": None, "summary": cause, "advice": "",
+        "step": None, "t_lo": t, "t_hi": t, "certainty": 0.9, "lost_s": None, "summary": cause, "advice": "",
         "repro": None, "evidence": (), "places": frozenset(), "only_library_code": False,
     }  # fmt: skip
     return Finding(**(given | fields))
@@ -116,8 +116,8 @@ def test_library_code_without_effect_is_a_note() -> None:
     conclude = {"recompile-dtype": {"explains": ["barrier-stall"]}}
     for fields, kind in (
         ({}, "note"),
-        ({"cost_s": 0.5, "impact": "slow"}, "note"),
-        ({"cost_s": 5.0, "impact": "slow"}, "cause"),
+        ({"lost_s": 0.5, "impact": "slow"}, "note"),
+        ({"lost_s": 5.0, "impact": "slow"}, "cause"),
         ({"impact": "failed"}, "cause"),
         ({"only_library_code": False}, "cause"),
     ):
@@ -133,8 +133,8 @@ def test_the_order_is_by_effect_then_time() -> None:
     found = [
         make("gdr-disabled", t=0.0),
         make("nan-loss", kind="cause", t=1.0, impact="wrong-numbers"),
-        make("straggler-host", 1, t=2.0, impact="slow", cost_s=2.0),
-        make("straggler-host", 2, t=3.0, impact="slow", cost_s=200.0, ranks=(1,)),
+        make("straggler-host", 1, t=2.0, impact="slow", lost_s=2.0),
+        make("straggler-host", 2, t=3.0, impact="slow", lost_s=200.0, ranks=(1,)),
         make("rank-killed", 2, t=9.0, impact="failed"),
         make("rank-exception", 1, t=8.0, impact="failed"),
         make("workaround-in-force", t=0.0),
@@ -148,7 +148,7 @@ def test_the_order_is_by_effect_then_time() -> None:
 
 def test_a_cause_is_as_bad_as_what_it_explains() -> None:
     found = [
-        make("straggler-host", impact="slow", cost_s=3.0),
+        make("straggler-host", impact="slow", lost_s=3.0),
         make("barrier-stall"),
         make("collective-timeout", impact="hung"),
     ]

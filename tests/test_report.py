@@ -22,8 +22,8 @@ PLAIN = text.Style(80)
 TOP = "schema tool verdict runs coverage findings unseen next_time collect_now"
 RUN = "id attempt ranks_expected ranks_seen outcome hosts torch nccl span_s last_step"
 FINDING = (
-    "id run rule cause layer kind root ranks where waiting impact step t certainty cost_s fingerprint summary advice "
-    "chain evidence explains explained_by repro"
+    "id run rule cause layer kind root ranks where waiting impact step t certainty cost_s own_s lost_s without "
+    "fingerprint summary advice chain evidence explains explained_by repro amplification"
 )
 
 

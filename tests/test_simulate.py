@@ -10,7 +10,7 @@ from made_tables import START, Delay, Made
 
 from replay import simulate
 from replay.errors import UsageError
-from replay.simulate import Change, Without, doings
+from replay.simulate import Change, Without, costs, doings
 from replay.simulate.medians import medians
 from replay.simulate.model import parse_ranks
 from replay.simulate.recurrence import replay, schedule
@@ -327,6 +327,31 @@ def test_stamps_of_whole_seconds_are_told_apart_by_how_long_steps_lasted():
     outcome = simulate.run(con, Change(as_median=(3,)))
     assert outcome.saved_s == pytest.approx(19 * 0.35, rel=0.1)
     assert outcome.limits == ()
+
+
+# ---- what findings cost
+
+
+def found(con, rule, ranks, without, lost=9.0):
+    insert_row(
+        con, "findings", finding_id="F1", run_id=1, rule=rule, ranks=ranks, without=without, lost_s=lost, is_root=True
+    )
+    costs.fill(con)
+    return con.execute("SELECT cost_s, own_s, lost_s FROM findings").fetchone()
+
+
+def test_a_finding_costs_what_the_run_would_save():
+    con, _ = stepped([(3, 4, 2.0), (1, 4, 1.5)])
+    cost, own, lost = found(con, "straggler-host", [3], "slow")
+    assert cost == pytest.approx(0.5, rel=0.01)  # rank 1 would have held them up all the same
+    assert own == pytest.approx(2.0, rel=0.01)
+    assert lost == pytest.approx(4 * 0.5, rel=0.01)
+
+
+@pytest.mark.parametrize("without", ["recompiles", None])
+def test_what_cannot_be_simulated_keeps_what_its_rule_adds_up(without):
+    con, _ = stepped([(3, 4, 2.0)])
+    assert found(con, "recompile-by-kind", [3], without) == (None, None, 9.0)
 
 
 # ---- what cannot be said

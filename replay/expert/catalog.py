@@ -20,7 +20,7 @@ HEARD = "replay_heard"
 FACT_COLUMNS = {
     "run_id": "INTEGER", "rule": "VARCHAR", "cause": "VARCHAR", "layer": "VARCHAR", "kind": "VARCHAR",
     "ranks": "INTEGER[]", "waiting": "INTEGER[]", "impact": "VARCHAR", "step": "BIGINT", "t": "DOUBLE",
-    "certainty": "DOUBLE", "cost_s": "DOUBLE", "summary": "VARCHAR", "file_id": "INTEGER", "line_no": "BIGINT",
+    "certainty": "DOUBLE", "lost_s": "DOUBLE", "summary": "VARCHAR", "file_id": "INTEGER", "line_no": "BIGINT",
 }  # fmt: skip
 """Columns of `findings` as a step of a rule: what does not depend on the other findings, and the first evidence."""
 
@@ -43,7 +43,7 @@ BACKGROUND = frozenset({"runs", "ranks", "files", "observed", "rank_stats", "com
 SIZES = {
     "compiles": "duration_s", "stalls": "lost_s", "steps": "duration_s", "timeouts": "ran_ms", "memory": "requested_mb",
     "collectives": "bytes", "activities": "duration_s", "recompiles": "duration_s", "rank_stats": "median",
-    "divergences": "rel_max", "last_words": "silent_s", "findings": "cost_s",
+    "divergences": "rel_max", "last_words": "silent_s", "findings": "lost_s",
 }  # fmt: skip
 """The column that makes one row of a table larger than another, for evidence."""
 

@@ -66,13 +66,14 @@ def conclude(query: Query, row: Row, setting: Setting, facts: Sequence[Finding])
         t_lo=t_lo,
         t_hi=t_hi,
         certainty=_certainty(row["_proofs"], setting.coverage.factor(run_id, rule.requires)),
-        cost_s=cost,
+        lost_s=cost,
         summary=summary,
         advice=_advice(rule, slots, setting.versions.get(run_id, {})),
         repro=_repro(rule, row),
         evidence=_evidence(row, pictures),
         places=frozenset(p for name in row if name.startswith("_places_") for p in row[name] or () if p is not None),
         only_library_code=bool(row.get("_own")),
+        without=rule.conclude.without,
         premises=tuple(sorted({facts[i].key for i in row.get("_premises") or ()})),
     )
 

@@ -104,7 +104,7 @@ def _face(finding: Finding) -> tuple[object, ...]:
     """Return what other rules can see of a finding."""
     return (
         finding.kind, finding.ranks, finding.waiting, finding.impact, finding.step, finding.t, finding.certainty,
-        finding.cost_s, finding.summary,
+        finding.lost_s, finding.summary,
     )  # fmt: skip
 
 
@@ -141,7 +141,7 @@ def show_facts(con: duckdb.DuckDBPyConnection, facts: Sequence[Finding]) -> None
     rows = [
         (
             f.run_id, f.rule, f.cause, f.layer, f.kind, list(f.ranks), list(f.waiting), f.impact, f.step, f.t,
-            f.certainty, f.cost_s, f.summary,
+            f.certainty, f.lost_s, f.summary,
             f.evidence[0].file_id if f.evidence else None, f.evidence[0].line_no if f.evidence else None,
         )
         for f in facts

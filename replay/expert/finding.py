@@ -23,7 +23,9 @@ class Picked:
 
 @dataclass(slots=True, eq=False)
 class Finding:
-    """One finding. `t_lo..t_hi` bounds its first event; `places` are the lines that its rows stand at."""
+    """One finding. `t_lo..t_hi` bounds its first event; `places` are the lines that its rows stand at; `lost_s` are the
+    rank-seconds that its rule counts as lost, `without` is what a simulation would take out to undo it.
+    """
 
     key: Key
     layer: str
@@ -35,13 +37,14 @@ class Finding:
     t_lo: float | None
     t_hi: float | None
     certainty: float
-    cost_s: float | None
+    lost_s: float | None
     summary: str
     advice: str
     repro: str | None
     evidence: tuple[Picked, ...]
     places: frozenset[int]
     only_library_code: bool
+    without: str | None = None
     premises: tuple[Key, ...] = ()
     finding_id: str = ""
     is_root: bool = False

@@ -153,7 +153,7 @@ def _demote(group: Sequence[Finding], span: float | None) -> None:
     """Make notes of causes in library code that had no effect: every DDP run breaks graphs in torch's own code."""
     little = max(NEARLY_NOTHING_S, NEARLY_NOTHING_SHARE * (span or 0.0))
     for finding in group:
-        harmless = not finding.explains and finding.impact in ("slow", "none") and (finding.cost_s or 0.0) < little
+        harmless = not finding.explains and finding.impact in ("slow", "none") and (finding.lost_s or 0.0) < little
         if finding.kind == "cause" and finding.only_library_code and harmless:
             finding.kind = "note"
             finding.absorbs = []
@@ -230,7 +230,7 @@ def _order(finding: Finding) -> tuple[object, ...]:
     """Roots first, the worst effect first, then the earliest, the surest, the dearest."""
     kinds = ("cause", "symptom", "hazard", "note")
     effect = {"failed": 0, "hung": 0, "slow": 1, "wrong-numbers": 2, "none": 3}[finding.impact]
-    cost = finding.cost_s or 0.0
+    cost = finding.lost_s or 0.0
     magnitude = -math.floor(math.log10(cost)) if effect == 1 and cost > 0 else 0
     return (
         not finding.is_root, kinds.index(finding.kind), effect, magnitude, _or_last(finding.t), -finding.certainty,

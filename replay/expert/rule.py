@@ -124,6 +124,7 @@ class Conclude(Model):
     ranks: OneOrMore = Field(default_factory=list)
     waiting: OneOrMore = Field(default_factory=list)
     cost: str | None = None
+    without: Literal["recompiles", "compiles", "saves", "loads", "evals", "slow"] | None = None
     certainty: float | str = 0.9
     impact: str | None = None
     step: str | None = None

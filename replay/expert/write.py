@@ -19,13 +19,14 @@ def write(con: duckdb.DuckDBPyConnection, findings: Sequence[Finding], problems:
     _insert(
         con,
         "findings (finding_id, run_id, rule, cause, layer, kind, is_root, ranks, waiting, impact, step, t, certainty,"
-        " cost_s, fingerprint, summary, advice, repro)",
+        " lost_s, without, fingerprint, summary, advice, repro)",
         (*("VARCHAR", "INTEGER"), *("VARCHAR",) * 4, "BOOLEAN", "INTEGER[]", "INTEGER[]", "VARCHAR", "BIGINT",
-         *("DOUBLE",) * 3, *("VARCHAR",) * 4),
+         *("DOUBLE",) * 3, *("VARCHAR",) * 5),
         [
             (
                 f.finding_id, f.run_id, f.rule, f.cause, f.layer, f.kind, f.is_root, list(f.ranks), list(f.waiting),
-                f.impact, f.step, f.t, f.certainty, f.cost_s, f.fingerprint, f.summary, f.advice or None, f.repro,
+                f.impact, f.step, f.t, f.certainty, f.lost_s, f.without, f.fingerprint, f.summary, f.advice or None,
+                f.repro,
             )
             for f in findings
         ],

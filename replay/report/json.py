@@ -17,7 +17,9 @@ def document(report: Report) -> dict[str, Any]:
         "runs": [asdict(run) for run in report.runs],
         "coverage": asdict(report.coverage),
         "findings": [
-            asdict(finding) | {"evidence": [_evidence(e) for e in finding.evidence]} for finding in report.findings
+            asdict(finding)
+            | {"amplification": _ratio(finding.amplification), "evidence": [_evidence(e) for e in finding.evidence]}
+            for finding in report.findings
         ],
         "unseen": [asdict(u) for u in report.unseen],
         "next_time": list(report.next_time),
@@ -51,3 +53,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def _ratio(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from replay.report.model import Evidence, Finding, Report
-from replay.report.wording import certainty, count, duration, ranks_phrase, visible
+from replay.report.wording import certainty, count, duration, lost, ranks_phrase, visible
 
 _SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]<>#|~!&@$"})
 
@@ -57,7 +57,9 @@ def _runs(report: Report) -> str:
 
 def _finding(finding: Finding) -> list[str]:
     facts = [finding.cause, certainty(finding.certainty), ranks_phrase(finding.ranks)]
-    facts += [f"{duration(finding.cost_s)} lost"] if finding.cost_s else []
+    facts += [lost(finding.cost_s, finding.lost_s)]
+    if finding.amplification is not None:
+        facts.append(f"{finding.lost_s:,.3g} rank-seconds of all, {finding.amplification:.1f} times its own")
     parts = [f"## {finding.id}: {escaped(finding.summary)}", " · ".join(escaped(f) for f in facts if f)]
     steps = []
     for number, link in enumerate(finding.chain, 1):

@@ -73,7 +73,11 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one rule concluded. `t` is in seconds since the run's first stamp, `cost_s` in seconds."""
+    """What one rule concluded. `t` is in seconds since the run's first stamp.
+
+    `cost_s` is what the run would save without it, `own_s` what it took on the ranks at fault, `lost_s` what all ranks
+    together lost (rank-seconds); None where the logs do not tell. `without` is what to take out to undo it.
+    """
 
     id: str
     run: int
@@ -90,6 +94,9 @@ class Finding:
     t: float | None
     certainty: float
     cost_s: float | None
+    own_s: float | None
+    lost_s: float | None
+    without: str | None
     fingerprint: str
     summary: str
     advice: str
@@ -98,6 +105,11 @@ class Finding:
     explains: tuple[str, ...]
     explained_by: tuple[str, ...]
     repro: dict[str, Any] | None
+
+    @property
+    def amplification(self) -> float | None:
+        """Rank-seconds that all lost per second that it took on the ranks at fault; None where either is not known."""
+        return self.lost_s / self.own_s if self.lost_s is not None and self.own_s else None
 
 
 @dataclass(frozen=True, slots=True)

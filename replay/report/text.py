@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from replay.report.model import Evidence, Finding, Link, Report, RunInfo
-from replay.report.wording import certainty, count, duration, ranks_phrase, visible
+from replay.report.wording import certainty, count, duration, lost, ranks_phrase, visible, what_if
 
 _PLACES_SHOWN = 2
 _OTHERS_SHOWN = 6
@@ -69,7 +69,7 @@ def render(report: Report, style: Style, logs: str = "LOGS", checked: Mapping[st
 
 def _root(finding: Finding, style: Style, logs: str, checked: Mapping[str, str]) -> list[str]:
     tail = " · ".join(
-        [*([f"{duration(finding.cost_s)} lost"] if finding.cost_s else []), certainty(finding.certainty)]
+        filter(None, [lost(finding.cost_s, finding.lost_s), certainty(finding.certainty)])
         if finding.kind == "cause"
         else ["a symptom; its cause is not in these logs"]
     )
@@ -123,7 +123,7 @@ def _fields(finding: Finding, style: Style, logs: str, checked: Mapping[str, str
     rows: list[tuple[str, str]] = []
     if places := _where(finding):
         rows.append(("where", "; ".join(places)))
-    if finding.cost_s:
+    if finding.cost_s or finding.lost_s:
         rows.append(("cost", _cost(finding)))
     if finding.explains:
         rows.append(("explains", ", ".join(finding.explains)))
@@ -141,6 +141,8 @@ def _fields(finding: Finding, style: Style, logs: str, checked: Mapping[str, str
         lines += wrapped
     # a command is not wrapped: it is there to be pasted
     lines.append("    " + style.paint(f"{'proof':<10}", "bold") + f"replay why {visible(logs)} {finding.id}")
+    if finding.cost_s and (change := what_if(finding.without, finding.ranks)):
+        lines.append("    " + style.paint(f"{'what if':<10}", "bold") + f"replay what-if {visible(logs)} {change}")
     if finding.repro is not None:
         lines.append("    " + style.paint(f"{'repro':<10}", "bold") + f"replay repro {visible(logs)} {finding.id}")
     return lines
@@ -160,10 +162,18 @@ def _where(finding: Finding) -> list[str]:
 
 
 def _cost(finding: Finding) -> str:
-    lost = duration(finding.cost_s or 0)
-    if not finding.waiting:
-        return lost
-    return f"{lost}; waited: {ranks_phrase(finding.waiting)}"
+    """`14.8 s of the run; 14.8 s on rank 3 cost all ranks 59 rank-seconds (4.0 times); waited: ranks 0-2`."""
+    parts = [f"{duration(finding.cost_s)} of the run"] if finding.cost_s is not None else []
+    if finding.lost_s and finding.own_s:
+        whose = f" on {ranks_phrase(finding.ranks)}" if finding.ranks else ""
+        parts.append(
+            f"{duration(finding.own_s)}{whose} cost all ranks {finding.lost_s:,.3g} rank-seconds "
+            f"({finding.amplification or 0:.1f} times as much)"
+        )
+    elif finding.lost_s:
+        parts.append(f"{finding.lost_s:,.3g} rank-seconds")
+    parts += [f"waited: {ranks_phrase(finding.waiting)}"] if finding.waiting else []
+    return "; ".join(parts)
 
 
 def _not_known(report: Report, style: Style) -> list[str]:

@@ -50,6 +50,21 @@ def certainty(value: float) -> str:
     return "proven" if value >= PROVEN else "likely" if value >= LIKELY else "possible"
 
 
+def lost(cost_s: float | None, lost_s: float | None) -> str:
+    """Return what a finding cost: `14.8 s lost` of the run, or where that is not known `44.4 rank-seconds lost`."""
+    if cost_s is not None:
+        return f"{duration(cost_s)} lost" if cost_s > 0 else ""
+    return f"{lost_s:,.3g} rank-seconds lost" if lost_s else ""
+
+
+def what_if(without: str | None, ranks: Iterable[int]) -> str:
+    """Return the options of `replay what-if` that take a cause out; nothing where no option does."""
+    named = ranks_text(ranks)
+    if without == "slow":
+        return f"--rank-as-median {named}" if named else ""
+    return f"--without {without}" + (f"@{named}" if named else "") if without else ""
+
+
 def count(number: int, noun: str, plural: str = "") -> str:
     """Return `1 rank` or `1,024 ranks`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

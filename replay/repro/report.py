@@ -12,7 +12,7 @@ from typing import Protocol
 import replay
 from replay.report.markdown import escaped, fenced, place
 from replay.report.model import Evidence, Finding
-from replay.report.wording import certainty, count, duration, ranks_phrase, visible
+from replay.report.wording import certainty, count, lost, ranks_phrase, visible
 from replay.repro.outcome import Outcome
 from replay.repro.script import Plan, Value, render
 from replay.run import Run
@@ -96,7 +96,7 @@ def render_report(bug: Bug, masks: Masks) -> str:
     finding = bug.finding
     ranks = _cut(ranks_phrase(finding.ranks), _RANKS) or "the run as a whole"
     facts = [finding.cause, certainty(finding.certainty), ranks]
-    facts += [f"{duration(finding.cost_s)} lost"] if finding.cost_s else []
+    facts += [cost] if (cost := lost(finding.cost_s, finding.lost_s)) else []
     facts += [f"step {finding.step}"] if finding.step is not None else []
     parts = [f"# {_line(masks.text(finding.summary))}", "### 🐛 Describe the bug", escaped(" · ".join(facts))]
     parts += ["\n".join(_story(finding, masks))] if finding.chain else []

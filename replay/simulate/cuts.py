@@ -101,20 +101,23 @@ def without(work: Work, what: str, ranks: tuple[int, ...]) -> list[Cut]:
     return cuts
 
 
-def as_median(history: History, rank: int) -> Cut | None:
-    """Return what it takes from a rank to need before each operation what the others do; None where it is alone."""
-    index = int(np.searchsorted(history.ranks, rank))
+def as_median(history: History, ranks: tuple[int, ...]) -> list[Cut]:
+    """Return what it takes from ranks to need before each operation what the others that share it do, in the median.
+
+    A rank that shares none with others has no cut.
+    """
     own = history.own
-    mine = np.flatnonzero((history.who == index) & (history.what < history.operations))
-    shared = np.zeros(int(history.what.max()) + 1, np.bool_)
-    shared[history.what[mine]] = True
-    others = shared[history.what] & (history.who != index)
-    median = medians(own[others], history.what[others], len(shared))[history.what[mine]]
-    known = ~np.isnan(median)
-    if not known.any():
-        return None
-    known &= history.kind[mine] >= 0  # before its first operation a rank starts, and ranks do not start at one moment
-    return Cut("slow", index, mine[known], own[mine[known]] - median[known], int(known.sum()))
+    slow = np.isin(history.ranks, ranks)[history.who]
+    met = (history.what < history.operations) & (history.kind >= 0)
+    # before its first operation a rank starts, and ranks do not start at one moment
+    medians_of = medians(own[met & ~slow], history.what[met & ~slow], int(history.what.max(initial=0)) + 1)
+    usual = medians_of[history.what]
+    found = []
+    for index in np.flatnonzero(np.isin(history.ranks, ranks)).tolist():
+        mine = np.flatnonzero((history.who == index) & met & ~np.isnan(usual))
+        if len(mine):
+            found.append(Cut("slow", index, mine, own[mine] - usual[mine], len(mine)))
+    return found
 
 
 def all_at_once(work: Work) -> list[Cut]:

@@ -60,6 +60,13 @@ class Simulation:
         """Return the last moment of each rank [s since the history's origin]."""
         return np.asarray(course.leave[np.append(self.history.who[1:] != self.history.who[:-1], True)])
 
+    @property
+    def error(self) -> float:
+        """Error of the run's span in the replay of the unchanged run, as a share of the logged span."""
+        begin = float(self.history.begin.min())
+        logged = float(self.history.end.max()) - begin
+        return abs(float(self.ends(self.unchanged).max()) - begin - logged) / logged if logged else 0.0
+
     def waited(self, course: Course) -> Floats:
         """Return the seconds that each rank waited for others."""
         told = self.history
@@ -118,9 +125,9 @@ class Simulation:
         beyond[met] = own[met] - usual[history.what[met]]
         total = np.bincount(history.who, beyond, len(history.ranks))
         least = max(_SLOW, _SLOW_SHARE * float(history.end.max() - history.begin.min()))
-        found = []
+        found: list[Cut] = []
         for index in np.argsort(-total, kind="stable")[:_SLOWEST].tolist():
-            beside = cuts.as_median(history, int(history.ranks[index])) if total[index] > least else None
-            if beside is not None:
-                found.append(replace(beside, seconds=beside.seconds - known[beside.arrival]))
+            rank = int(history.ranks[index])
+            beside = cuts.as_median(history, (rank,)) if total[index] > least else []
+            found += [replace(cut, seconds=cut.seconds - known[cut.arrival]) for cut in beside]
         return found

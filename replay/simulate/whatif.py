@@ -49,12 +49,11 @@ def _taken(con: DuckDBPyConnection, simulation: Simulation, change: Change) -> t
         if not found:
             limits.append(Limit(f"no {KINDS[item.what]} in the logs" + (" of those ranks" if item.ranks else "")))
         limits += _unended(simulation, kinds)
-    for rank in change.as_median:
-        cut = cuts.as_median(simulation.history, rank) if rank in simulation.history.ranks else None
-        if cut is None:
-            limits.append(Limit(f"rank {rank} shares no operation with another rank whose times are known"))
-        else:
-            taken.append(cut)
+    median = cuts.as_median(simulation.history, change.as_median)
+    taken += median
+    alone = set(change.as_median) - {int(simulation.history.ranks[cut.rank]) for cut in median}
+    if alone:
+        limits.append(Limit(f"rank {min(alone)} shares no operation with others whose times are known"))
     if change.warm_cache:
         found, whole = cuts.warm(simulation.work, _hits(con, simulation))
         taken += found

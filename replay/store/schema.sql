@@ -916,7 +916,10 @@ CREATE TABLE findings ( -- what the rules concluded
     step BIGINT, -- step, where known
     t DOUBLE, -- time of its first event
     certainty DOUBLE, -- 0 to 1
-    cost_s DOUBLE, -- seconds lost, NULL where not known
+    cost_s DOUBLE, -- seconds by which the run would have been shorter without it, simulated; NULL where that cannot be told
+    own_s DOUBLE, -- seconds that it took on the ranks at fault themselves, as simulated
+    lost_s DOUBLE, -- rank-seconds that all ranks together lost: as simulated, else the waiting that its rule adds up
+    without VARCHAR, -- what to take out of the run to undo it: recompiles, compiles, saves, loads, evals, slow (own time beyond the other ranks')
     fingerprint VARCHAR, -- 12 hex, equal over attempts
     summary VARCHAR, -- one sentence
     advice VARCHAR, -- what to do

@@ -7,7 +7,7 @@ from duckdb import DuckDBPyConnection
 
 from replay.report import build
 from replay.report.model import Finding, Report
-from replay.report.wording import certainty, duration, ranks_phrase, visible
+from replay.report.wording import certainty, lost, ranks_phrase, visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _verdict(report: Report) -> str:
 def _finding(finding: Finding, refs: Mapping[str, list[Ref]], role: str) -> list[Node]:
     key = finding.id
     places = refs.get(key, [])
-    cost = f"{duration(finding.cost_s)} lost, " if finding.cost_s else ""
+    cost = f"{cost}, " if (cost := lost(finding.cost_s, finding.lost_s)) else ""
     nodes = [
         Node(
             key, None, 0 if role == "root" else 1, role, visible(finding.summary), ranks_phrase(finding.ranks),
