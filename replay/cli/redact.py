@@ -9,9 +9,11 @@ import typer
 
 from replay.errors import InputError
 
+_MOST_SHOWN = 400
+
 
 def redact(
-    logs: Annotated[list[str], typer.Argument(metavar="LOGS...", help="Folders or files.")],
+    logs: Annotated[list[str], typer.Argument(metavar="LOGS...", help="Folders or files, or - (stdin).")],
     *,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="New folder for the logs.")],
     names: Annotated[
@@ -22,8 +24,9 @@ def redact(
     """Write logs anew with names of hosts, people, paths and functions, addresses and keys replaced.
 
     What the program itself printed in its own words stays, and so do the names and values of its figures, which the
-    diagnosis needs: read the result before you show it to anybody.
+    diagnosis needs: read the result before you show it to anybody. Exit code 1: the diagnosis is another one.
     """
+    from replay.report.wording import visible
     from replay.repro.redact.files import redact as write
 
     listed = names or out.with_name(out.name + ".names.json")
@@ -37,3 +40,9 @@ def redact(
     for path, why in done.left_out:
         sys.stderr.write(f"left out: {path} ({why})\n")
     sys.stderr.write(f"{listed}: the list of names; keep it to yourself\n")
+    if done.differences:
+        for line in done.differences:
+            sys.stderr.write(f"replay: {visible(line[:_MOST_SHOWN])}\n")
+        sys.stderr.write("replay: the diagnosis of what was written is another one\n")
+        raise typer.Exit(1)
+    sys.stderr.write("the diagnosis is the same\n")

@@ -6,7 +6,11 @@ import json
 import lzma
 import os
 import pickle
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -17,6 +21,7 @@ from replay.repro.redact.collect import collect
 from replay.repro.redact.names import Names
 from replay.repro.redact.places import Places
 from replay.repro.redact.rewrite import Rewriter
+from replay.repro.redact.same import differences
 from replay.run import Run, open_run
 from replay.sources.discover import discover
 from replay.sources.encoding import Chunks, EncodingMissing, read_bytes
@@ -44,6 +49,8 @@ class Redacted:
     lines: int = 0
     left_out: list[tuple[str, str]] = field(default_factory=list)
     names: Names = field(default_factory=Names)
+    differences: list[str] = field(default_factory=list)
+    """How the diagnosis of what was written differs from that of the logs, a sentence each."""
 
     @property
     def replaced(self) -> dict[str, int]:
@@ -62,15 +69,32 @@ class Redacted:
 
 
 def redact(logs: list[str], out: Path, hints: Hints | None = None, tell: Tell | None = None) -> Redacted:
-    """Write `logs` to the new folder `out` with private names replaced.
+    """Write `logs` to the new folder `out` with private names replaced; of stdin (`-`) comes `out`/stdin.log.
 
     `tell` hears of the stage, files done and files in all. Raises InputError if the logs cannot be read, if `out` has
     something in it or lies inside the logs, and if it cannot be written.
     """
-    hints = hints or Hints()
-    tell = tell or (lambda _stage, _done, _total: None)
+    with _named(logs) as named:
+        return _redact(named, out, hints or Hints(), tell or (lambda _stage, _done, _total: None))
+
+
+@contextmanager
+def _named(logs: list[str]) -> Iterator[list[str]]:
+    """The logs with a file in place of stdin, which can be read only once."""
+    if "-" not in logs:
+        yield logs
+        return
+    with tempfile.TemporaryDirectory(prefix="replay-") as folder:
+        spooled = Path(folder) / "stdin.log"
+        with spooled.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield [str(spooled) if name == "-" else name for name in logs]
+
+
+def _redact(logs: list[str], out: Path, hints: Hints, tell: Tell) -> Redacted:
     _refuse(logs, out)
     with open_run(logs, hints=hints) as run:
+        before = run.report()
         inventory = discover(logs, hints)
         result = Redacted(out)
         places = Places(result.names)
@@ -86,6 +110,9 @@ def redact(logs: list[str], out: Path, hints: Hints | None = None, tell: Tell | 
             _write_all(inventory.files, run, result, places, tell)
         except OSError as error:
             raise InputError(f"{error.filename or out}: cannot be written ({error.strerror})") from error
+    tell("comparing", 0, 1)
+    with open_run([out], hints=hints) as run:
+        result.differences = differences(before, run.report())
     return result
 
 
@@ -143,8 +170,6 @@ def _write_all(files: list[SourceFile], run: Run, result: Redacted, places: Plac
 
 def _shown_path(path: str, names: Names) -> str:
     """The file's path with the private names in it replaced; what launchers called it stays."""
-    if path == "<stdin>":
-        return "stdin.log"
     return "/".join(names.chunk(part) for part in path.split("/"))
 
 

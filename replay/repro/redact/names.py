@@ -231,7 +231,10 @@ class Names:
         at = 0
         while at < len(parts):
             for end in range(min(len(parts), at + 2 * _MOST_PARTS - 1), at, -2):
-                found = self.anywhere.get("".join(parts[at:end])) if (end - at) % 2 else None
+                joined = "".join(parts[at:end])
+                found = self.anywhere.get(joined)
+                if found is None and end - at > 1 and joined.isidentifier() and is_public(joined):
+                    found = joined  # `check_obj_id` is ours, though `obj` may be somebody's
                 if found is not None:
                     out.append(found)
                     break

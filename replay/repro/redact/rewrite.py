@@ -23,6 +23,11 @@ _SOURCE_MARKS = ("L[", "G[", "<class", "<function", "<bound", "<locals>", "<mod"
 _CODE = ", code: "
 _COMMENT = "  # "
 _LOC = '"loc": "'
+_PEM_BEGINS, _PEM_ENDS = "-----BEGIN ", "-----END "
+_PEM_MOST_LINES = 200
+_KEY_WORD = 16
+"""From so many characters on a word of a key is taken for a part of it; the last word of a line at any length."""
+_BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
 _DUNDER = ("<module>", "<lambda>", "<listcomp>", "<dictcomp>", "<genexpr>", "<setcomp>", "<locals>")
 
 
@@ -44,6 +49,8 @@ class _Stream:
     """A frame of the user's own came: words before it, and its indentation."""
     tensor: int = 0
     """Open brackets of a printed tensor."""
+    key: int = 0
+    """How many more lines a block of PEM may have that is open."""
 
 
 class Rewriter:
@@ -69,6 +76,8 @@ class Rewriter:
         return _NEWLINE.join(self._piece(piece, stream) for piece in text.split(_NEWLINE))
 
     def _piece(self, text: str, stream: _Stream) -> str:
+        if stream.key or _PEM_BEGINS in text:
+            text = _without_key(text, stream)
         if stream.code_below is not None and not text.startswith(('"', '\\"')):  # not the rest of a record
             below, stream.code_below = stream.code_below, None
             start = _code_start(text, *below)
@@ -214,14 +223,25 @@ class Rewriter:
             if len(self._chunks) < 300_000:
                 self._chunks[whole] = known
         if known == whole and found.string[found.end() : found.end() + 1] == ":":
-            return self._torn(whole)
+            return self._torn(whole, found.string[found.end() :])
         return known
 
-    def _torn(self, whole: str) -> str:
-        """The header of an NCCL line may stand directly behind what it cut off: `Channel 0gpu-7:12:12 [0]`."""
-        for host in self._names.table["host"]:
-            if whole.endswith(host) and host in self._names.anywhere:
-                return whole[: -len(host)] + self._names.anywhere[host]
+    def _torn(self, whole: str, after: str) -> str:
+        """The header of an NCCL line may stand directly behind what it cut off, which may be half a host itself.
+
+        `Channel 0gpu-7:12:12 [0]`, `gpgpu-7:12:12 [0]`, and elsewhere `u-7:12:12 [0]`.
+        """
+        anywhere = self._names.anywhere
+        hosts = [host for host in self._names.table["host"] if host in anywhere]
+        for host in hosts:
+            if whole.endswith(host):
+                head = whole[: -len(host)]
+                half = next((anywhere[h][: len(head)] for h in hosts if head and h.startswith(head)), head)
+                return half + anywhere[host]
+        if _is_header(after):
+            for host in hosts:
+                if host.endswith(whole) and len(anywhere[host]) == len(host):
+                    return anywhere[host][len(host) - len(whole) :]
         return whole
 
     def _path(self, text: str) -> str:
@@ -244,6 +264,34 @@ class Rewriter:
             return self._tokens_of(who) + "@" + self._names.chunk(where)
         self._names.host(where)
         return self._names.user(who) + "@" + self._names.chunk(where)
+
+
+def _without_key(text: str, stream: _Stream) -> str:
+    """The text with the contents of a private key or certificate masked: between its marks, on one line or on many."""
+    before, begins, rest = text.partition(_PEM_BEGINS)
+    if not begins:
+        before, rest = "", text
+    else:
+        label, dashes, rest = rest.partition("-----")
+        before += begins + label + dashes
+        stream.key = _PEM_MOST_LINES
+    body, ends, after = rest.partition(_PEM_ENDS)
+    stream.key = 0 if ends else stream.key - 1
+    words = body.split(" ")
+    last = max((n for n, word in enumerate(words) if word.strip()), default=0)
+    shown = [_masked(word) if len(word) >= _KEY_WORD or n == last else word for n, word in enumerate(words)]
+    return before + " ".join(shown) + ends + after
+
+
+def _masked(word: str) -> str:
+    return "x" * len(word) if set(word.strip("\r")) <= _BASE64 else word
+
+
+def _is_header(text: str) -> bool:
+    """Whether `:12:34 [0]` begins a text: what stands behind the host in a line of NCCL."""
+    _, pid, rest = (*text.split(":", 2), "", "")[:3]
+    tid, _, device = rest.partition(" [")
+    return pid.isdigit() and tid.isdigit() and device[:1].isdigit()
 
 
 def _opened(text: str) -> int:

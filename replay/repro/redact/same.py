@@ -40,4 +40,11 @@ def _story(report: Report) -> dict[str, Any]:
 def differences(before: Report, after: Report) -> list[str]:
     """Return what differs, one sentence each; nothing where the diagnosis is the same."""
     old, new = _story(before), _story(after)
-    return [f"{what}: {old[what]} became {new[what]}" for what in old if old[what] != new[what]]
+    return [_told(what, old[what], new[what]) for what in old if old[what] != new[what]]
+
+
+def _told(what: str, old: Any, new: Any) -> str:
+    if isinstance(old, list):  # only those that differ
+        lost, came = [x for x in old if x not in new], [x for x in new if x not in old]
+        return f"{what}: {lost or 'nothing'} became {came or 'nothing'}"
+    return f"{what}: {old} became {new}"

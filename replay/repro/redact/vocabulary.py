@@ -7,6 +7,7 @@ import builtins
 import keyword
 import re
 import sys
+import types
 from functools import cache
 from importlib.resources import files
 
@@ -21,6 +22,7 @@ _DATA = {"grammars": ("*.lark",), "rules": ("**/*.yaml", "**/*.csv")}
 def words() -> frozenset[str]:
     """Return the words, as they are written."""
     found = set(keyword.kwlist) | set(keyword.softkwlist) | set(dir(builtins)) | set(sys.stdlib_module_names)
+    found |= {kind.__name__ for kind in vars(types).values() if isinstance(kind, type)}
     found |= set((files("replay.repro.redact") / "public_words.txt").read_text("utf-8").split())
     for name, patterns in _DATA.items():
         for pattern in patterns:
