@@ -1,7 +1,10 @@
 """Recipes, scripts of literals, the closed loop."""
 
 import ast
+import os
 import random
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,17 +15,17 @@ from hypothesis import strategies as st
 
 from replay.errors import UsageError
 from replay.expert.load import load_rules
-from replay.repro import fill, loop, shrink, trusted, verify
-from replay.repro.recipe import causes, recipe_for, recipes
+from replay.repro import fill, shrink, trusted
+from replay.repro.check_all import check
+from replay.repro.checked import checked
+from replay.repro.recipe import Fix, Recipe, causes, recipe_for, recipes
 from replay.repro.script import Plan, Value, literal, render
 from replay.resources import folder
 
 ALL = list(causes())
-QUICK = [
-    "recompile-dtype", "graph-break-data-dependent", "backend-compile-failure", "recompile-barrier-stall",
-    "collective-shape-mismatch", "rank-exception", "rank-killed", "straggler-dataloader", "uneven-batches",
-    "seed-not-synchronised", "batch-order-divergence", "model-mismatch", "process-group-misuse", "address-in-use",
-]  # fmt: skip
+ON_CPU = [(cause, recipe) for cause, recipe in ALL if recipe.needs == "cpu"]
+FIRST = [(next(iter(recipe.shows)), recipe) for recipe in recipes().values() if recipe.needs == "cpu"]
+"""Each recipe with the first cause that it shows: what every change runs; all causes and their fixes are `nightly`."""
 HOSTILE = st.one_of(
     st.text(), st.integers(), st.floats(), st.booleans(), st.none(), st.lists(st.text()),
     st.sampled_from(["'; import os; os.system('x') #", '"""\nimport os\n', "\n\rprint(1)", "\\", "\x00\x1b[2J"]),
@@ -44,7 +47,7 @@ def _taxonomy() -> list[str]:
 @pytest.mark.parametrize(("cause", "recipe"), ALL, ids=[f"{r.recipe}-{c}" for c, r in ALL])
 def test_every_script_is_short_and_python(cause: str, recipe: object) -> None:
     plan = fill.default_plan(recipe, cause)  # type: ignore[arg-type]
-    for fix in (None, plan.recipe.fix_of(cause)):
+    for fix in (None, *plan.recipe.fixes(cause)):
         text = render(plan, fix)
         ast.parse(text)
         assert text.isascii()
@@ -92,22 +95,67 @@ def test_only_literals_enter() -> None:
     assert ast.literal_eval(literal("a'\n\x00\u202e")) == "a'\n\x00\u202e"
 
 
-@pytest.mark.parametrize("cause", QUICK)
-def test_quick_recipes_are_verified(cause: str) -> None:
-    recipe = recipe_for(cause)
-    assert recipe is not None
-    plan = fill.default_plan(recipe, cause)
-    trial = loop.try_plan(plan, verify.expected(plan))
-    assert trial.verdict.verified, (trial.verdict, trial.ended)
+Checked = dict[str, "Future[dict[str, object]]"]
+
+
+@pytest.fixture(scope="module")
+def checks(request: pytest.FixtureRequest) -> Iterator[Checked]:
+    """The checks of the recipes that were selected: each waits more than it computes, so several run at a time."""
+    wanted: dict[str, tuple[Recipe, str, bool]] = {}
+    for item in request.session.items:
+        given = getattr(item, "callspec", None)
+        if given is not None and "shown" in given.params and "checks" in getattr(item, "fixturenames", ()):
+            cause, recipe = given.params["shown"]
+            wanted[item.name] = (recipe, cause, item.get_closest_marker("nightly") is not None)
+    with ThreadPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
+        yield {
+            name: pool.submit(check, cause, recipe, with_fix=with_fix)
+            for name, (recipe, cause, with_fix) in wanted.items()
+        }
+
+
+@pytest.mark.parametrize("shown", FIRST, ids=lambda shown: shown[1].recipe)
+def test_every_recipe_is_verified(shown: tuple[str, Recipe], checks: Checked, request: pytest.FixtureRequest) -> None:
+    done = checks[request.node.name].result()
+    assert done["verified"], done
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("shown", ON_CPU, ids=lambda shown: f"{shown[1].recipe}-{shown[0]}")
+def test_every_cause_is_verified_and_its_fix_helps(
+    shown: tuple[str, Recipe], checks: Checked, request: pytest.FixtureRequest
+) -> None:
+    done = checks[request.node.name].result()
+    assert done["verified"], done
+    assert done["fix"] is not False, done
 
 
 def test_the_advised_change_makes_the_cause_vanish() -> None:
     recipe = recipe_for("uneven-batches")
     assert recipe is not None
-    plan = fill.default_plan(recipe, "uneven-batches")
-    fix = recipe.fix_of("uneven-batches")
-    assert fix is not None
-    assert loop.try_fix(plan, fix, verify.expected(plan)).verdict.verified
+    done = check("uneven-batches", recipe)
+    assert (done["verified"], done["fix"]) == (True, True), done
+
+
+@pytest.mark.parametrize(
+    ("bounds", "torch", "holds"),
+    [("", "2.0.1", True), (">=2.6", "2.13.0+cpu", True), (">=2.6", "2.5.1", False), (">=2.1,<2.6", "2.6.0a0", False)],
+)
+def test_advice_goes_by_version(bounds: str, torch: str, holds: bool) -> None:
+    assert Fix(says="", change=[], torch=bounds).is_for(torch) is holds
+
+
+def test_a_version_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="no bound of a version"):
+        Fix(says="", change=[], torch="2.6")
+
+
+def test_advice_that_was_checked_with_a_stand_in_is_not_told_as_checked() -> None:
+    stand_ins = {cause for cause, recipe in ALL if recipe.shows[cause].stand_in}
+    told = checked("2.13.0+cpu")
+    assert told
+    assert "rank-killed" in stand_ins
+    assert not stand_ins & told.keys()
 
 
 def test_shrinking_ends_small_and_the_same_each_time() -> None:
@@ -138,18 +186,88 @@ def test_shrinking_that_is_stopped_gives_the_best_so_far() -> None:
     assert stopped.plan.world >= 3
 
 
-def test_code_of_logs_is_not_run_without_trust(tmp_path: Path) -> None:
+FAILS = """\
+print("Traceback (most recent call last):")
+print('  File "/usr/lib/python3/site-packages/torch/_inductor/compile_fx.py", line 1, in compile_fx')
+print("torch._inductor.exc.InductorError: CppCompileError: C++ compile error")
+"""
+CARRIED = f"""\
+import os, sys
+if sys.argv[1:] == ["minify"]:
+    os.makedirs("debug/checkpoints")
+    for nodes, text in ((3, "print('something else failed')"), (9, {FAILS!r} + "# nine nodes")):
+        with open(f"debug/checkpoints/{{nodes}}.py", "w") as file:
+            file.write(text)
+else:
+    assert sys.argv[1:] == ["run"]
+{"".join("    " + line + chr(10) for line in FAILS.splitlines())}
+    # {"a large graph " * 20}
+"""
+
+
+def _planted(tmp_path: Path, text: str) -> trusted.Carried:
     planted = tmp_path / "torch_compile_debug" / "fx_graph_runnable.py"
     planted.parent.mkdir()
+    planted.write_text(text)
+    (found,) = trusted.carried([str(tmp_path)])
+    assert found.path == planted
+    return found
+
+
+def test_code_of_logs_is_not_run_without_trust(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
-    planted.write_text(f"open({str(mark)!r}, 'w').write('x')\nprint('done')\n")
-    found = list(trusted.carried([str(tmp_path)]))
-    assert [c.path for c in found] == [planted]
+    found = _planted(tmp_path, f"open({str(mark)!r}, 'w').write('x')\nprint('done')\n")
+    wanted = trusted.expected("backend-compile-failure")
     shown: list[str] = []
     with pytest.raises(UsageError, match="--trust"):
-        trusted.run_carried(found[0], shown.append, trust=False)
+        trusted.run_carried(found, wanted, shown.append, trust=False)
     assert not mark.exists()
     assert shown == []
-    assert trusted.run_carried(found[0], shown.append, trust=True).code == 0
+    ran = trusted.run_carried(found, wanted, shown.append, trust=True)
+    assert (ran.ended.code, ran.verdict.verified) == (0, False)
     assert mark.exists()
     assert "done" in shown[0]
+
+
+def test_what_the_minifier_leaves_is_judged_by_the_same_oracle(tmp_path: Path) -> None:
+    found = _planted(tmp_path, CARRIED)
+    wanted = trusted.expected("backend-compile-failure")
+    ran = trusted.run_carried(found, wanted, lambda _: None, trust=True)
+    assert ran.verdict.verified, ran
+    smaller = trusted.minify(ran, wanted, lambda _: None)
+    assert smaller.text.endswith("# nine nodes")  # the smaller one fails, of something else
+
+
+GRAPH = """\
+import torch
+from torch import device
+torch._inductor.config.cpp.inject_relu_bug_TESTING_ONLY = "compile_error"
+
+class Repro(torch.nn.Module):
+    def forward(self, x):
+        a = torch.ops.aten.sin.default(x)
+        b = torch.ops.aten.relu.default(a)
+        c = torch.ops.aten.cos.default(b)
+        return (torch.ops.aten.add.Tensor(c, a),)
+
+def load_args(reader):
+    buf0 = reader.storage(None, 64)
+    reader.tensor(buf0, (4, 4), is_leaf=True)
+load_args._version = 0
+mod = Repro()
+if __name__ == "__main__":
+    from torch._dynamo.repro.after_aot import run_repro
+    with torch.no_grad():
+        run_repro(mod, load_args, accuracy=False, command="run", save_dir=None, tracing_mode="real", check_str=None)
+"""
+
+
+@pytest.mark.nightly
+def test_torchs_minifier_makes_a_graph_smaller(tmp_path: Path) -> None:
+    found = _planted(tmp_path, GRAPH)
+    wanted = trusted.expected("backend-compile-failure")
+    ran = trusted.run_carried(found, wanted, lambda _: None, trust=True)
+    assert ran.verdict.verified, ran
+    smaller = trusted.minify(ran, wanted, lambda _: None)
+    assert "relu" in smaller.text
+    assert "aten.cos" not in smaller.text

@@ -14,7 +14,11 @@ from replay.cli.source import Source, reads_logs
 from replay.errors import UsageError
 
 if TYPE_CHECKING:
+    from replay.report.model import Finding
+    from replay.repro.make import Orders
     from replay.repro.outcome import Outcome
+
+GRAPH = "graph.py"
 
 
 class Device(StrEnum):
@@ -44,7 +48,9 @@ def repro(
     check_fix: Annotated[
         bool, typer.Option("--check-fix", help="Run it with the advised change too: the cause must be gone.")
     ] = False,
-    device: Annotated[Device, typer.Option("--device", help="auto runs on a GPU what needs one.")] = Device.AUTO,
+    device: Annotated[
+        Device, typer.Option("--device", help="Where it runs; auto: on a GPU what needs one.")
+    ] = Device.AUTO,
     ranks: Annotated[int | None, typer.Option("--ranks", metavar="N", min=1, max=64, help="Number of ranks.")] = None,
     parameter: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Another value; may be given again.")
@@ -68,9 +74,10 @@ def repro(
     finding = _finding_named(source.logs)
     wanted = Wanted(ranks, dict(_pair(text) for text in parameter or ()))
     orders = Orders(run, shrink, check_fix, device.value, trust, seed, not no_redact, wanted)
-    _carried(source, orders.trust and orders.run)
     with source.open() as opened:
-        outcome = make(opened, chosen(opened, finding), out, orders, _tell)
+        shown = chosen(opened, finding)
+        _carried(source, shown, orders, out)
+        outcome = make(opened, shown, out, orders, _tell)
     if output is ReproFormat.JSON:
         screen.write(json.dumps(asdict(outcome), indent=1) + "\n")
     else:
@@ -99,23 +106,31 @@ def _tell(text: str) -> None:
     sys.stderr.write(f"replay: {text}\n")
 
 
-def _carried(source: Source, trust: bool) -> None:
-    """Name the scripts that lie in the logs; with trust, show and run them."""
+def _carried(source: Source, finding: "Finding", orders: "Orders", out: Path) -> None:
+    """Name the scripts that lie in the logs; with trust, show and run them, and make one that shows it smaller."""
     from replay.report.wording import visible
-    from replay.repro.trusted import carried, run_carried
+    from replay.repro import trusted
 
-    for script in carried(source.logs):
-        if not trust:
-            _tell(f"{visible(str(script.path))}: code out of the logs, not run (--run --trust shows and runs it)")
+    wanted = trusted.expected(finding.cause)
+    for script in trusted.carried(source.logs):
+        name = visible(str(script.path))
+        if not (orders.trust and orders.run):
+            _tell(f"{name}: code out of the logs, not run (--run --trust shows and runs it)")
             continue
 
-        def show(text: str, path: Path = script.path) -> None:
-            _tell(f"{visible(str(path))}: is run now:")
+        def show(text: str, name: str = name) -> None:
+            _tell(f"{name}: is run now:")
             sys.stderr.write("".join(f"    {visible(line)}\n" for line in text.splitlines()))
 
-        ended = run_carried(script, show, trust=trust)
-        how = "did not end" if ended.code is None else f"ended with exit code {ended.code}"
-        _tell(f"{visible(str(script.path))}: {how} after {ended.seconds:.0f} s: {visible(ended.tail[-200:])}")
+        ran = trusted.run_carried(script, wanted, show, trust=orders.trust)
+        how = "did not end" if ran.ended.code is None else f"ended with exit code {ran.ended.code}"
+        shows = f"shows {finding.cause}" if ran.verdict.verified else f"does not show {finding.cause}"
+        _tell(f"{name}: {how} after {ran.ended.seconds:.0f} s and {shows}: {visible(ran.ended.tail[-200:])}")
+        if orders.shrink and ran.verdict.verified:
+            smallest = trusted.minify(ran, wanted, _tell)
+            out.mkdir(parents=True, exist_ok=True)
+            (out / GRAPH).write_text(smallest.text, encoding="utf-8")
+            _tell(f"{out / GRAPH}: the smallest graph that shows it, {len(smallest.text.splitlines())} lines")
 
 
 def _text(outcome: "Outcome", out: Path) -> list[str]:

@@ -14,21 +14,23 @@ from replay.repro.checked import FOLDER, minor
 from replay.repro.recipe import Recipe, causes
 
 
-def check(cause: str, recipe: Recipe) -> dict[str, object]:
-    """Run a recipe's script and its fix; return what came of them."""
+def check(cause: str, recipe: Recipe, *, with_fix: bool = True) -> dict[str, object]:
+    """Run a recipe's script, and its fix if it has one and it is asked for; return what came of them."""
     plan = fill.default_plan(recipe, cause)
     wanted = verify.expected(plan)
     trial = loop.try_plan(plan, wanted)
-    fix = recipe.fix_of(cause)
-    fixed = loop.try_fix(plan, fix, wanted).verdict if fix is not None and trial.verdict.verified else None
+    fix = recipe.fix_of(cause, sandbox.needs_torch())
+    asked = with_fix and trial.verdict.verified
+    fixed = loop.try_fix(plan, fix, wanted).verdict if fix is not None and asked else None
     return {
         "recipe": recipe.recipe,
         "cause": cause,
         "verified": trial.verdict.verified,
-        "why": trial.verdict.why_not,
+        "why": trial.verdict.why_not or (fixed.why_not if fixed is not None else ""),
         "seconds": round(trial.ended.seconds, 1),
         "fix": None if fixed is None else fixed.verified,
         "fix_says": fix.says if fix is not None else "",
+        "stand_in": recipe.shows[cause].stand_in,
     }
 
 

@@ -11,21 +11,6 @@ from replay.report.model import Report
 
 FOLDER = Path(__file__).parent / "checked"
 
-_STAND_INS = frozenset(
-    {
-        "compile-numerics",
-        "compile-skew-timeout",
-        "control-flow-gradient-loss",
-        "io-stall",
-        "rank-crashed",
-        "rank-killed",
-        "straggler-host",
-    }
-)
-"""Causes whose script has a stand-in for the fault (a sleep, a signal, a backend made for it): that the cause is gone
-without the stand-in says nothing of the advice.
-"""
-
 
 def minor(version: str) -> str:
     """Return 2.13 of 2.13.0+cpu."""
@@ -39,11 +24,7 @@ def checked(version: str | None) -> Mapping[str, str]:
     if file is None or not minor(version or "").replace(".", "").isdigit() or not file.is_file():
         return {}
     rows = json.loads(file.read_text(encoding="utf-8"))
-    return {
-        row["cause"]: row["fix_says"]
-        for row in rows
-        if row["verified"] and row["fix"] and row["cause"] not in _STAND_INS
-    }
+    return {row["cause"]: row["fix_says"] for row in rows if row["verified"] and row["fix"] and not row["stand_in"]}
 
 
 def notes(report: Report) -> dict[str, str]:

@@ -47,7 +47,7 @@ def try_fix(plan: Plan, fix: Fix, wanted: Expected) -> Trial:
 def limits_of(plan: Plan) -> Limits:
     """Return the bounds for a plan's script: it ends by itself, and is given a little more time than that."""
     seconds = plan.recipe.seconds + 30.0
-    return Limits(seconds=seconds, memory=None) if plan.recipe.needs == "cuda" else Limits(seconds=seconds)
+    return Limits(seconds=seconds, memory=None) if plan.on_cuda else Limits(seconds=seconds)
 
 
 @contextmanager

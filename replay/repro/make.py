@@ -76,8 +76,9 @@ def make(run: Run, finding: Finding, out: Path, orders: Orders, told: Callable[[
 def _script(
     plan: Plan, finding: Finding, out: Path, orders: Orders, told: Callable[[str], None]
 ) -> tuple[Plan, Outcome]:
+    plan = replace(plan, device="cuda") if orders.device == "cuda" else plan
     (out / SCRIPT).write_text(render(plan), encoding="ascii")
-    if plan.recipe.needs == "cuda" and (orders.device == "cpu" or not sandbox.has_cuda()):
+    if plan.on_cuda and (orders.device == "cpu" or not sandbox.has_cuda()):
         why = "this script needs a GPU; it was written and not run"
         return plan, replace(_outcome(plan, finding, "needs CUDA"), why=why)
     if orders.run or orders.shrink or orders.check_fix:
@@ -138,7 +139,7 @@ def _taken_away(before: Plan, after: Plan) -> tuple[str, ...]:
 
 
 def _check_fix(plan: Plan, finding: Finding, out: Path, outcome: Outcome, told: Callable[[str], None]) -> Outcome:
-    fix = plan.recipe.fix_of(plan.cause)
+    fix = plan.recipe.fix_of(plan.cause, sandbox.needs_torch())
     if fix is None:
         return replace(outcome, fix="none", fix_says="the recipe knows no change that a script can show")
     (out / FIXED).write_text(render(plan, fix), encoding="ascii")

@@ -19,6 +19,8 @@ from replay.errors import UsageError
 FOLDER = Path(__file__).parent / "recipes"
 NAME = r"^[a-z][a-z0-9_]*$"
 _PART = re.compile(r"<<([a-z_]+)>>")
+_BOUND = re.compile(r"(>=|<)([0-9]+\.[0-9]+)")
+_NUMBERS = re.compile("[0-9]+")
 
 Kind = Literal["int", "float", "bool", "text", "choice"]
 Literals = int | float | bool | str
@@ -95,7 +97,24 @@ class Fix(_Model):
     says: str
     change: list[Replacement]
     torch: str = ""
-    """Versions for which it is advised, as `>=2.6`; empty: all."""
+    """Versions for which it is advised, as `>=2.1` or `>=2.1,<2.6`; empty: all."""
+
+    @model_validator(mode="after")
+    def _versions(self) -> "Fix":
+        self.is_for("2.0")
+        return self
+
+    def is_for(self, torch: str) -> bool:
+        """Return whether it is advised for a version of torch, as 2.13.0+cpu."""
+        return all(_holds(bound.strip(), torch) for bound in self.torch.split(",") if self.torch)
+
+
+def _holds(bound: str, torch: str) -> bool:
+    found = _BOUND.fullmatch(bound)
+    if found is None:
+        raise ValueError(f"{bound}: is no bound of a version, as >=2.6 or <2.6")
+    here, there = (tuple(map(int, _NUMBERS.findall(v.partition("+")[0])[:2])) for v in (torch, found[2]))
+    return here >= there if found[1] == ">=" else here < there
 
 
 class Shown(_Model):
@@ -103,7 +122,11 @@ class Shown(_Model):
 
     parts: dict[str, str] = Field(default_factory=dict)
     settings: dict[str, str] = Field(default_factory=dict)
-    fix: Fix | None = None
+    fix: Fix | list[Fix] | None = None
+    """The advised change; of several the first that is for the version of torch."""
+    stand_in: bool = False
+    """Whether a stand-in shows the fault (a sleep, a signal, a backend made for it): that the cause is gone without the
+    stand-in says nothing of the advice."""
     defaults: dict[str, Literals] = Field(default_factory=dict)
 
 
@@ -129,17 +152,15 @@ class Recipe(_Model):
     """Timeout of the process group."""
     parameters: dict[Annotated[str, Field(pattern=NAME)], Parameter] = Field(default_factory=dict)
     script: str
-    fix: Fix | None = None
+    fix: Fix | list[Fix] | None = None
     exits: bool = False
     """Whether the launcher tells how each process ended."""
-    quick: bool = False
-    """Whether its test takes a few seconds, so that each change runs it."""
 
     @model_validator(mode="after")
     def _whole(self) -> "Recipe":
         for cause in self.shows:
             self.body(cause)
-            if fix := self.fix_of(cause):
+            for fix in self.fixes(cause):
                 self.changed(self.body(cause), fix)
             unknown = self.shows[cause].defaults.keys() - self.parameters.keys()
             if unknown:
@@ -157,9 +178,14 @@ class Recipe(_Model):
 
         return _PART.sub(part, self.script)
 
-    def fix_of(self, cause: str) -> Fix | None:
-        """Return the advised change for a cause, if a script can show it."""
-        return self.shows[cause].fix or self.fix
+    def fixes(self, cause: str) -> list[Fix]:
+        """Return the advised changes for a cause that a script can show, for whatever version of torch."""
+        given = self.shows[cause].fix or self.fix or []
+        return [given] if isinstance(given, Fix) else given
+
+    def fix_of(self, cause: str, torch: str) -> Fix | None:
+        """Return the advised change for a cause on a version of torch, if a script can show it."""
+        return next((fix for fix in self.fixes(cause) if fix.is_for(torch)), None)
 
     @staticmethod
     def changed(text: str, fix: Fix) -> str:

@@ -82,7 +82,9 @@ def has_cuda() -> bool:
     return Path("/proc/driver/nvidia/gpus").is_dir() or Path("/dev/nvidia0").exists()
 
 
-def run(script: Path, work: Path, limits: Limits, env: Mapping[str, str] | None = None) -> Ended:
+def run(
+    script: Path, work: Path, limits: Limits, env: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
+) -> Ended:
     """Run a script in the folder `work`; what its launcher prints goes to logs/console.log there.
 
     Everything that it started is gone when this returns, also after an interrupt.
@@ -94,7 +96,7 @@ def run(script: Path, work: Path, limits: Limits, env: Mapping[str, str] | None 
     with console.open("wb") as output, os.fdopen(heard, "rb") as answer:
         try:
             process = subprocess.Popen(
-                [sys.executable, str(script.resolve())],
+                [sys.executable, str(script.resolve()), *arguments],
                 cwd=work,
                 env=_environment(work) | dict(env or {}),
                 stdin=subprocess.DEVNULL,

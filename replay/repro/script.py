@@ -6,6 +6,7 @@ What comes from a log enters here and nowhere else: as a literal of a checked ty
 import re
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
+from typing import Literal
 
 from replay.repro.recipe import Fix, Literals, Recipe
 
@@ -26,8 +27,13 @@ _GROUP_OPEN = """\
 _GROUP_CLOSE = """\
     dist.destroy_process_group()
 """
-_CUDA_OPEN = """\
+_ON_CUDA = """\
     torch.cuda.set_device(rank % torch.cuda.device_count())
+"""
+_MADE_FOR_CPU = """\
+    torch.set_default_device("cuda")
+"""
+_CUDA_OPEN = """\
     dist.init_process_group("nccl", f"file://{folder}/store", timedelta(seconds=<<timeout>>), WORLD, rank)
 """
 _LAUNCH = """\
@@ -67,6 +73,13 @@ class Plan:
     without: Set[str] = field(default_factory=frozenset)
     tight: bool = False
     """Whether blank lines are left out: of a script that was made as small as can be."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where a script runs that needs no GPU."""
+
+    @property
+    def on_cuda(self) -> bool:
+        """Whether the script runs on a GPU."""
+        return "cuda" in {self.device, self.recipe.needs}
 
     def value(self, name: str) -> Literals:
         """Return a parameter's value."""
@@ -84,13 +97,13 @@ def render(plan: Plan, fix: Fix | None = None) -> str:
     parts = [
         _heading(plan, fix),
         _IMPORTS,
-        _settings(recipe.settings_of(plan.cause), recipe.needs),
+        _settings(recipe.settings_of(plan.cause), plan.on_cuda),
         _constants(plan, used, body),
         "\n",
         *([_SAY, "\n"] if "say(" in body else []),
         body,
         "\n",
-        _launcher(recipe),
+        _launcher(plan),
     ]
     text = "".join(parts)
     return "".join(line for line in text.splitlines(True) if line.strip()) if plan.tight else text
@@ -131,7 +144,7 @@ def _kept(body: str, without: Set[str]) -> list[str]:
 
 def _heading(plan: Plan, fix: Fix | None) -> str:
     who = "all ranks" if len(plan.odd) == plan.world else "ranks " + ", ".join(map(str, plan.odd))
-    device = "CUDA" if plan.recipe.needs == "cuda" else "CPU, gloo"
+    device = "CUDA" if plan.on_cuda else "CPU, gloo"
     lines = [f"# {plan.cause} on {who if len(plan.odd) != 1 else who.replace('ranks', 'rank')} of {plan.world}."]
     if fix is not None:
         lines = [f"# {lines[0][2:]} With the advised change: {fix.says}"]
@@ -139,8 +152,8 @@ def _heading(plan: Plan, fix: Fix | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _settings(settings: Mapping[str, str], needs: str) -> str:
-    given = dict(settings) | ({} if needs == "cuda" else {"GLOO_SOCKET_IFNAME": "lo"})
+def _settings(settings: Mapping[str, str], on_cuda: bool) -> str:
+    given = dict(settings) | ({} if on_cuda else {"GLOO_SOCKET_IFNAME": "lo"})
     named = ", ".join(f"{name}={value!r}" for name, value in given.items())
     return f"os.environ.update({named})\n\nimport torch, torch.distributed as dist\n\n"
 
@@ -165,16 +178,19 @@ def _constants(plan: Plan, used: Set[str], body: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _launcher(recipe: Recipe) -> str:
+def _launcher(plan: Plan) -> str:
+    recipe = plan.recipe
     logs, run, told = ("logs/{run}", ", run", "rank, run") if recipe.runs else ("logs", "", "rank")
     head = f"def main(rank, folder{run}):\n"
     head += f'    log = os.open(f"{logs}/rank{{rank}}.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)\n'
     head += "    os.dup2(log, 1), os.dup2(log, 2)\n"
     seconds = str(recipe.seconds)
-    opened = _CUDA_OPEN if recipe.needs == "cuda" else _GROUP_OPEN
+    if plan.on_cuda:
+        head += _ON_CUDA + (_MADE_FOR_CPU if recipe.needs == "cpu" else "")
+    opened = _CUDA_OPEN if plan.on_cuda else _GROUP_OPEN
     head += opened.replace("<<timeout>>", str(recipe.timeout_s)) if recipe.group else ""
     head += f"    work({told})\n" + (_GROUP_CLOSE if recipe.group else "") + "\n\n"
-    launch = _LAUNCH.replace("<<method>>", "spawn" if recipe.needs == "cuda" else "fork").replace("<<run>>", run)
+    launch = _LAUNCH.replace("<<method>>", "spawn" if plan.on_cuda else "fork").replace("<<run>>", run)
     launch = launch.replace("<<seconds>>", seconds).replace("<<exits>>", _EXITS if recipe.exits else "")
     if not recipe.runs:
         return head + launch.replace("<<logs>>", "logs")
