@@ -12,7 +12,22 @@ from typing import Annotated, cast
 import typer
 
 import replay
-from replay.cli import cache, diagnose, explain, listing, proof, query, redact, repro, rules, screen, synth, tui, whatif
+from replay.cli import (
+    cache,
+    claims,
+    diagnose,
+    explain,
+    listing,
+    proof,
+    query,
+    redact,
+    repro,
+    rules,
+    screen,
+    synth,
+    tui,
+    whatif,
+)
 from replay.errors import ReplayError
 
 REPORT_TO = "https://github.com/torchreplay/torchreplay/issues"
@@ -60,6 +75,7 @@ app.command()(tui.tui)
 app.command()(synth.synth)
 app.command()(repro.repro)
 app.command()(redact.redact)
+app.command()(claims.claims)
 app.add_typer(rules.app, name="rules")
 app.add_typer(cache.app, name="cache")
 
