@@ -17,10 +17,10 @@ _HEAD = """# The commands
 Made from the commands themselves by `python -m replay.cli.docs`; do not edit.
 
 Data goes to stdout, everything else to stderr. Exit codes: 0 it ran; 1 the answer is bad (`diagnose --exit-code` with
-a root cause, `rules check` with faults, `explain` of what is not known); 2 the command line or an input is wrong, one
-line on stderr names it; 3 the logs cannot tell; 130 interrupted. Colour only on a terminal; NO_COLOR and FORCE_COLOR
-are honoured. REPLAY_CACHE_DIR names the folder of the databases, REPLAY_DEBUG=1 shows where an unexpected error came
-from.
+a root cause, `rules check` with faults, `explain` of what is not known, a `check` that fails); 2 the command line or
+an input is wrong, one line on stderr names it; 3 the logs cannot tell; 130 interrupted. Colour only on a terminal;
+NO_COLOR and FORCE_COLOR are honoured. REPLAY_CACHE_DIR names the folder of the databases, REPLAY_DEBUG=1 shows where
+an unexpected error came from.
 """
 
 

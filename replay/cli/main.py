@@ -14,6 +14,7 @@ import typer
 import replay
 from replay.cli import (
     cache,
+    check,
     claims,
     diagnose,
     explain,
@@ -69,6 +70,7 @@ app.command()(listing.log)
 app.command()(proof.why)
 app.command()(proof.why_not)
 app.command()(whatif.what_if)
+app.command()(check.check)
 app.command()(explain.explain)
 app.command()(diagnose.demo)
 app.command()(tui.tui)

@@ -85,6 +85,11 @@ _ENDED = """
 """Runs of which at least one process is known to have ended: nothing can be collected from them any more."""
 
 
+def enabling(what: str) -> tuple[str, ...]:
+    """Return the setting that makes something be logged; nothing for what no setting brings."""
+    return tuple(switch.enable for switch in _SWITCHES if switch.what == what)
+
+
 def unseen(con: DuckDBPyConnection) -> tuple[Unseen, ...]:
     """Return what was not logged, or is not known to have been, with the ranks and the setting that brings it."""
     heard = _heard(con)
