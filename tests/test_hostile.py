@@ -1,17 +1,16 @@
 """Logs are untrusted: no bytes of theirs act on a terminal, end the tool, or make a line go uncounted."""
 
-import gzip
 import json
-import random
-from collections.abc import Callable
+import sys
 from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
+
+import mutate
+
 from replay.cli.main import main
-from replay.report import json as report_json
-from replay.report import markdown, text
-from replay.resources import folder
 from replay.run import open_run
 
 POISON = (
@@ -108,114 +107,21 @@ def test_data_for_a_pipe_is_the_log_as_it_is(poisoned: Path, capsys: pytest.Capt
 
 # ------------------------------------------------------------------ mutations
 
-JUNK = [
-    b"\0", b"\xff", b"\r", b"\x1b[31m", b"\x1b]0;x\x07", b"\xe2\x80\xae", b"\n\n", b"\xe2\x96", b"(" * 50, b"[" * 50,
-    b"]:[", b"{", b'"', b"'", b"nan", b"-1", b"9" * 30, b"rank ", b": ", b"[rank7]:", b"[rank999999]:", b"1e999", b"0x",
-    b"Traceback (most recent call last):\n", b'  File "', b"RuntimeError: ", b"h:1:2 [0] NCCL INFO ",
-    b"2026-13-45 99:99:99", b"9999-12-31 23:59:59", b"0001-01-01 00:00:00", b"E1399 25:61:61.999999 ",
-]  # fmt: skip
-LARGEST = 16_000
-BLOCK = 4096
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_mutation_crashes_or_loses_a_line(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of what bench/mutate.py reads in full."""
+    monkeypatch.setattr(mutate, "BOMB", 1 << 20)
+    found, classes = mutate.run_of(seed, mutate.originals([]), 24, tmp_path)
+    assert found == []
+    assert classes["parsed"] > 0
 
 
-def mutated(random: random.Random, content: bytes) -> bytes:
-    """Return a piece of a log with some of the things done to it that disks, pipes and people do."""
-    at = random.randrange(max(len(content) - LARGEST, 1))
-    data = bytearray(content[at : at + LARGEST] + b"\n")
-    for _ in range(random.choice([1, 2, 5, 20])):
-        begin = random.randrange(len(data) + 1)
-        end = min(begin + random.choice([1, 10, 100, 1000]), len(data))
-        piece = bytes(data[begin:end])
-        match random.randrange(9):
-            case 0:
-                data[begin:end] = b""
-            case 1:
-                data[begin:begin] = piece
-            case 2:
-                data[begin:begin] = random.choice(JUNK)
-            case 3:
-                data[begin:end] = random.randbytes(end - begin)
-            case 4:
-                data[begin:end] = piece[::-1]
-            case 5:
-                data[begin:end] = piece.replace(b"\n", random.choice([b"", b"\r", b"\r\n", b"\0"]))
-            case 6:
-                data[begin:end] = bytes(random.choice(b"0123456789") if 48 <= c <= 57 else c for c in piece)
-            case 7:
-                lines = bytes(data).split(b"\n")
-                lines.insert(random.randrange(len(lines)), lines.pop(random.randrange(len(lines))))
-                data = bytearray(b"\n".join(lines))
-            case _:  # two writers, one pipe
-                first, second = data[: len(data) // 2], data[len(data) // 2 :]
-                blocks = range(0, len(second), BLOCK)
-                data = bytearray(b"".join(bytes(first[n : n + BLOCK] + second[n : n + BLOCK]) for n in blocks))
-    return bytes(data)
-
-
-def lines_in(content: bytes) -> int:
-    return content.count(b"\n") + (content != b"" and not content.endswith(b"\n"))
-
-
-ORIGINALS = sorted(p for p in folder("corpora").glob("*/logs/**/*") if p.is_file() and p.stat().st_size)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_no_mutation_crashes_or_loses_a_line(tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)
-    expected: dict[str, int] = {}
-    for number in range(40):
-        content = mutated(chance, chance.choice(ORIGINALS).read_bytes())
-        name = chance.choice(["rank{}.log", "{}/stderr.log", "node{0}/out.{0}", "{}.txt"]).format(number)
-        path = tmp_path / "logs" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if chance.random() < 0.1:
-            path = path.with_name(path.name + ".gz")
-            path.write_bytes(gzip.compress(content))
-        else:
-            path.write_bytes(content)
-        expected[path.relative_to(tmp_path / "logs").as_posix()] = lines_in(content)
-    with open_run([tmp_path / "logs"], db=tmp_path / "run.duckdb") as run:
-        counted = run.sql("SELECT path, lines, parsed + continuation + plain + malformed, kind FROM files").rows
-        assert run.sql("SELECT count(*) FROM lines").rows == [(sum(lines for _, lines, _, _ in counted),)]
-        for path, lines, classed, kind in counted:
-            assert lines == classed, path
-            assert lines == (0 if kind in {"binary", "empty", "unreadable"} else expected[path]), path
-        assert {path for path, *_ in counted} == set(expected)
-        assert run.sql("SELECT text FROM problems WHERE text LIKE 'rule %'").rows == []
-        report = run.report()
-        for show in (report_json.render, markdown.render, _as_text):
-            assert acts(show(report)) == set()
-        assert len(list(run.log())) == sum(lines for _, lines, _, _ in counted)
-
-
-def _as_text(report: "text.Report") -> str:
-    return text.render(report, text.Style())
-
-
-REASON = "V1130 00:00:10.5 1 torch/_dynamo/guards.py:1] [0/1] [__recompiles]     - 0/0: "
-BAITS: dict[str, Callable[[int], str]] = {
-    "brackets": lambda n: "(" * n,
-    "nested JSON": lambda n: '{"a":' * (n // 5),
-    "wrapped JSON": lambda n: '{"log":"' + '{\\"log\\":' * (n // 10),
-    "prefixes": lambda n: "[rank0]:[1,0]<stderr>:" * (n // 22),
-    "headers": lambda n: "host:1:2 [0] NCCL INFO x " * (n // 25),
-    "a host without end": lambda n: "a" * n + " NCCL INFO x",
-    "bars": lambda n: "50%|####\r" * (n // 9),
-    "escapes": lambda n: "\x1b[31m" * (n // 5),
-    "figures": lambda n: "step 1 loss=2 " * (n // 14),
-    "blanks": lambda n: "epoch" + " " * n + "x",
-    "guards": lambda n: REASON + "L['x'].a[0](" * (n // 12),
-    "quotes": lambda n: REASON + "'\"" * (n // 2),
-    "error": lambda n: "aError: " * (n // 8),
-    "digits": lambda n: "NCCL version 2." + "1" * n + "x",
-}
-
-
-@pytest.mark.parametrize("name", BAITS)
+@pytest.mark.parametrize("name", mutate.BAITS)
 def test_a_line_of_64_kib_that_is_made_to_hurt_ends(tmp_path: Path, name: str) -> None:
     """Nothing is asserted of the time: what is not linear does not end within the patience of who runs the tests."""
     (tmp_path / "logs").mkdir()
-    bait = BAITS[name](1 << 16)
+    bait = mutate.BAITS[name](1 << 16)
     content = f"[rank0]: step 1 loss 2.0\n{bait}\n[rank0]: {bait}\n[rank0]: step 2 loss 1.0\n"
     (tmp_path / "logs" / "rank0.log").write_text(content, newline="")
     with open_run([tmp_path / "logs"], db=tmp_path / "run.duckdb") as run:

@@ -84,7 +84,9 @@ class ReExecutor:
         return self._families[name]
 
     def one(self, family: str, text: str) -> Match | None:
-        """Match one text; see Executor.match."""
+        """Match one text; see Executor.match. No production takes the empty text."""
+        if not text:
+            return None
         for candidate in self._family(family).candidates(text):
             if candidate.needle in text and (found := candidate.match(text)):
                 return found

@@ -17,6 +17,8 @@ _IN = 1 << 16
 _BOMB_BYTES = 256 << 20
 _BOMB_RATIO = 200
 """Logs shrink to a tenth or a fiftieth; a line that is repeated for ever, to less than a two-hundredth."""
+_LINE_COSTS = 64
+"""What a line costs beside its bytes: an archive of empty lines is a bomb as well."""
 _XZ_MEMORY = 256 << 20
 """What the best setting of xz needs is a quarter of it; an archive may ask for gigabytes."""
 _ZST_FRAME = 0xFD2FB528
@@ -89,7 +91,7 @@ class Chunks:
         with self._path.open("rb") as raw:
             for block in self._blocks(raw):
                 yield block
-                given += len(block)
+                given += len(block) + _LINE_COSTS * block.count(b"\n")
                 if self._encoding != "plain" and given > _BOMB_BYTES and given > _BOMB_RATIO * size:
                     self.cut = f"expands to more than {_BOMB_RATIO} times its size; the rest was not read"
                     return
