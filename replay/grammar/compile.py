@@ -2,7 +2,8 @@
 
 The grammar is read by Lark's own loader, before Lark expands it, so what is compiled here is what Lark would parse.
 Rules: a rule is a form unless its name begins with `_` (then it is a part, put in place where it is used); a terminal
-is a field unless its name begins with `_`. Not allowed: recursion, templates, capture groups, terminals of no width.
+is a field unless its name begins with `_`. Not allowed: recursion, templates, capture groups, terminals of no width,
+fields in a repetition.
 """
 
 import re
@@ -108,6 +109,8 @@ class _Compiler:
                 inner, op = self.piece(kids[0], in_term), str(kids[1])
                 if op not in "?*+":
                     raise self.fail(f"operator {op} is not for line grammars")
+                if op != "?" and "(?P<" in inner.pattern:
+                    raise self.fail("a field that is repeated has no one value")
                 return _Piece(f"(?:{inner.pattern}){op}")
             case "range":
                 low, high = (str(k)[1:-1] for k in kids)
