@@ -27,6 +27,20 @@ def test_a_rank_whose_count_is_lower_did_not_come():
     assert absent(run) == [(2, [0, 1, 3], "behind", "unknown")]
 
 
+@pytest.mark.parametrize(("size", "found"), [(4, [(2, [0, 1, 3], "behind", "unknown")]), (2, [])])
+def test_a_rank_that_launched_less_by_the_count_of_nccls_service_did_not_come(size, found):
+    run = Ranks(4)
+    for rank in (0, 1, 3):
+        gave_up(run, rank, 1000.0, 12)
+    for rank in run.ranks:
+        run.step(rank, 1, 300.0)
+    report = {"comm_hash": "1f", "comm_size": size, "aspect": "launched", "op": "allreduce"}
+    run.add("ras_reports", 0, 999.0, **report, launched=6650)
+    run.add("ras_reports", 0, 999.0, **report, launched=6649, comm_rank=2)
+    run.add("timeouts", 2, 990.0, kind="store", text="Socket Timeout")  # it was heard
+    assert absent(run) == found
+
+
 def test_ranks_that_all_came_are_not_absent():
     run = Ranks(3)
     for rank in run.ranks:

@@ -39,6 +39,7 @@ BY_HEADER: dict[str, tuple[str, ...]] = {
         "c10d",
         "checks",
         "versions",
+        "nccl_ras",
         "nccl_bare",
         "torch_bare",
         "parameters",

@@ -436,6 +436,24 @@ CREATE TABLE nccl_warnings ( -- WARN and ATTN lines, error backtraces, and INFO 
     detail VARCHAR -- what else the line names (text of the error, file in /dev/shm, option)
 );
 
+CREATE TABLE ras_reports ( -- what NCCL's RAS service told of the ranks of a communicator (output of ncclras)
+    @common,
+    comm_hash VARCHAR, -- the communicator, as the report names it
+    group_no INTEGER, -- number of its group in the report
+    comm_size INTEGER, -- ranks of each communicator of the group, NULL where they differ
+    finding VARCHAR, -- mismatch, incomplete, error, dead, timeout
+    aspect VARCHAR, -- launched, status, error, missing (the rank gave no data)
+    ranks_count INTEGER, -- ranks that the line speaks of
+    comm_rank INTEGER, -- rank in the communicator where it speaks of one
+    op VARCHAR, -- operation that is counted, as in collectives.op; NULL: all of them (up to 2.25)
+    launched BIGINT, -- operations that were launched
+    status VARCHAR, -- status or error as printed
+    node VARCHAR, -- node of the process
+    of_pid BIGINT, -- its process id
+    gpu VARCHAR, -- its GPU
+    text VARCHAR -- as logged
+);
+
 CREATE TABLE collectives ( -- one row per operation that a rank was heard to issue
     @common,
     exit_lo DOUBLE, -- earliest time it ended

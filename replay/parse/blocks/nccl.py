@@ -9,6 +9,7 @@ from replay.parse.blocks.nccl_channels import Topology, channel_rows
 from replay.parse.blocks.nccl_collectives import CHOICES, OPERATIONS, Collectives
 from replay.parse.blocks.nccl_comms import Communicators, version_row
 from replay.parse.blocks.nccl_network import NETWORK, VARIABLE, network_rows, variable_row
+from replay.parse.blocks.nccl_ras import RasReport
 from replay.parse.blocks.nccl_warnings import Warnings
 from replay.parse.known_text import known_text
 from replay.parse.model import Passing, Segment, Sink
@@ -41,6 +42,7 @@ class NcclLines:
         self.comms = comms = Communicators()
         collectives = Collectives(comms)
         self._warnings = Warnings()
+        self._ras = RasReport()
         self._by_family: dict[str, Callable[[Sink, Segment], None]] = {
             "nccl_channel": channel_rows,
             "nccl_comm": comms.rows,
@@ -66,6 +68,8 @@ class NcclLines:
                 take(self._sink, segment)
             if match.family not in {"nccl_warn", "nccl_other"} and segment.head.get("nccl_level") in {"WARN", "ATTN"}:
                 self._warnings.other(self._sink, segment)
+        elif match.family == "nccl_ras":
+            self._ras.rows(self._sink, segment)
         elif match.family == "nccl_bare":
             if match.record == "nccl_goes_on":
                 return "continuation"

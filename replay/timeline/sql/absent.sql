@@ -48,6 +48,19 @@ FROM _fronts AS f JOIN told AS t ON t.run_id = f.run_id AND coalesce(t.group_nam
 WHERE NOT list_contains(f.waiting, t.rank)
     AND t.seq < (SELECT min(o.seq) FROM told AS o WHERE o.run_id = f.run_id AND o.group_name IS NOT DISTINCT FROM t.group_name AND list_contains(f.waiting, o.rank));
 
+-- Behind: by the count of NCCL's own service. A communicator of all ranks has their numbers.
+-- @needs _fronts ras_reports
+INSERT INTO _absent
+WITH told AS (
+    SELECT run_id, comm_hash, op, comm_rank AS rank, launched, max(launched) OVER (PARTITION BY run_id, comm_hash, op) AS most, file_id, line_no
+    FROM ras_reports AS r
+    WHERE aspect = 'launched' AND comm_size = (SELECT count(DISTINCT rank) FROM ranks AS k WHERE k.run_id = r.run_id)
+)
+SELECT f.run_id, f.grp, t.rank, 'behind', 1, min({'f': t.file_id, 'l': t.line_no}).f, min({'f': t.file_id, 'l': t.line_no}).l
+FROM _fronts AS f JOIN told AS t ON t.run_id = f.run_id
+WHERE f.is_world AND t.launched < t.most AND NOT list_contains(f.waiting, t.rank)
+GROUP BY f.run_id, f.grp, t.rank;
+
 -- Named: by the text of those that gave up
 -- @needs _fronts timeouts
 INSERT INTO _absent

@@ -36,6 +36,8 @@ INSERT INTO _events SELECT run_id, rank, host, pid, t_lo, t_hi, 'communicator', 
 INSERT INTO _events SELECT run_id, rank, host, pid, t_lo, t_hi, 'network', 'debug', 'net_devices', concat_ws(' ', transport, name, address, IF(NOT usable, 'not usable', NULL)), complete, file_id, line_no FROM net_devices;
 -- @needs nccl_warnings
 INSERT INTO _events SELECT run_id, rank, host, pid, t_lo, t_hi, 'nccl-warning', IF(level IN ('warn', 'attn'), 'warning', 'info'), 'nccl_warnings', text, complete, file_id, line_no FROM nccl_warnings;
+-- @needs ras_reports
+INSERT INTO _events SELECT run_id, rank, host, pid, t_lo, t_hi, 'ras', IF(comm_rank IS NULL, 'info', 'warning'), 'ras_reports', text, complete, file_id, line_no FROM ras_reports;
 -- @needs collectives
 INSERT INTO _events
 SELECT run_id, rank, host, pid, t_lo, t_hi, 'collective', IF(state = 'timed-out', 'error', 'debug'), 'collectives',
