@@ -93,7 +93,7 @@ class Chunks:
                 yield block
                 given += len(block) + _LINE_COSTS * block.count(b"\n")
                 if self._encoding != "plain" and given > _BOMB_BYTES and given > _BOMB_RATIO * size:
-                    self.cut = f"expands to more than {_BOMB_RATIO} times its size; the rest was not read"
+                    self.cut = "expands to far more than a log does; the rest was not read"
                     return
 
     def _blocks(self, raw: BinaryIO) -> Iterator[bytes]:
