@@ -66,11 +66,16 @@ TYPED = frozenset({"nccl_channel", "nccl_comm", "nccl_coll", "nccl_topo", "nccl_
 CLASSES = ("typed", "known text", "not recognised")
 _CONVERSION = re.compile(r"%([-+ #0]*)([0-9*]*)(\.[0-9*]+)?(?:hh|h|ll|l|z|j|t|L)?([a-zA-Z%])")
 _SIGNS = re.compile("[*#]")
+_CALL = "Call to  failed"
+"""Of a macro that puts in the name of what it calls."""
 _TELLING = 8
 """Letters that a message must have of its own to be known by them."""
 _NUMBERS = frozenset("diuxXpfgeEo")
 _VALUES = {"d": "3", "i": "3", "u": "4", "x": "1a000", "X": "1A000", "p": "0x7f2a4c000b60", "f": "12.50", "g": "12.5"}
 _WORDS = (  # what stands before a text tells what the text is
+    (re.compile(r"(version|local:|remote) $"), "2.28.9"),
+    (re.compile(r"^Error while $"), "creating"),
+    (re.compile(r"^UDS: .*failed : $"), "Permission denied"),
     (re.compile(r"(error|failed ?:|failed with|errno|returned|with error) ?:? ?'?$"), "Connection refused"),
     (re.compile(r"(from|to|peer|address|addr|remote) $"), "10.0.0.2<41234>"),
     (re.compile(r"(NET|COLLNET)/$"), "IB"),
@@ -155,7 +160,8 @@ def instantiate(text: str) -> str:
 
 def plain(text: str) -> str:
     """Return a format as the log shows its first line: escapes undone, the end of the line taken off."""
-    return text.replace("\\t", "\t").replace("\\r", "").removesuffix("\\n").split("\\n")[0]
+    first = text.replace("\\t", "\t").replace("\\r", "").removesuffix("\\n").split("\\n")[0]
+    return first.replace(_CALL, "Call to bind failed")
 
 
 def shape_of(text: str) -> str | None:

@@ -51,6 +51,34 @@ WARNINGS = [
         "ib-completion",
         {"code": 5, "device": "mlx5_0"},
     ),
+    ("Call to pipe failed: Too many open files", "system", {"func": "pipe", "detail": "Too many open files"}),
+    ("Call to bind failed with error Permission denied errno 13", "system", {"code": 13, "func": "bind"}),
+    ("Could not find real path of /sys/class/net/eth0/device", "topology", {}),
+    ("Error : ring 3 does not contain rank 5", "topology", {"detail": "3 does not contain rank 5"}),
+    (
+        "Coll AllReduce size 4096 symmetric registration check failed on rank 3: "
+        "recv buffer window (0x10) mismatch with rank 0 (0x20)",
+        "argument",
+        {"func": "AllReduce", "peer_rank": 3},
+    ),
+    ("Window registration capabilities disagree between rank 3 and rank 0", "argument", {"other_rank": 0}),
+    ("ncclAllReduce: communicator was revoked", "argument", {"detail": "communicator was revoked"}),
+    (
+        "Detected mixed local Net device counts across ranks (min 1, max 4). Set NCCL_IGNORE_NET_MISMATCH=1 to continue.",
+        "interface",
+        {"device": "Net"},
+    ),
+    ("[Proxy Service UDS] Poll failed: Interrupted system call", "proxy", {"detail": "Interrupted system call"}),
+    (
+        "UDS: Sending data over socket /tmp/nccl-1-2 failed : Connection refused (111)",
+        "socket",
+        {"code": 111, "detail": "Connection refused"},
+    ),
+    (
+        "NET/IB: Work completion status is IBV_WC_RETRY_EXC_ERR(12), expected IBV_WC_SUCCESS(0)",
+        "ib-completion",
+        {"code": 12},
+    ),
     ("NET/IB : Got async event : port error", "ib-async", {"detail": "port error"}),
     ("NET/IB : mlx5_0:1 Got async event : port active", "ib-async", {"device": "mlx5_0", "detail": "port active"}),
     ("NET/IB : mlx5_0:1 Got non-fatal async event: GID table change(18)", "ib-async", {"device": "mlx5_0"}),
@@ -229,3 +257,10 @@ def test_a_storm_is_counted_as_lines_and_kept_in_a_few_rows():
     assert counts.parsed == 1001
     assert len(rows.tables["nccl_warnings"]) == 41
     assert rows.tables["peer_losses"][-1]["peer"] == "10.0.0.3<1>"
+
+
+def test_a_peer_that_closed_a_connection_of_rma_is_lost() -> None:
+    text = "RMA/Socket : receive socket from peer=3 closed after 5/64 control message bytes"
+    rows, _ = parse([said(text, "WARN")])
+    assert rows.tables["nccl_warnings"][0]["peer_rank"] == 3
+    assert [loss["kind"] for loss in rows.tables["peer_losses"]] == ["closed"]

@@ -422,7 +422,7 @@ CREATE TABLE tuning ( -- algorithm and protocol choices
 CREATE TABLE nccl_warnings ( -- WARN and ATTN lines, error backtraces, and INFO lines of a warning family
     @common,
     level VARCHAR, -- warn, attn, info, chain (the way of an error up the stack, behind a warning; else info)
-    family VARCHAR, -- cuda, duplicate-gpu, ib-completion, ib-async, verbs, socket, truncation, version, argument, shm, proxy, bootstrap, nvml, p2p, nvls, memory, interface, plugin, other, chain
+    family VARCHAR, -- cuda, duplicate-gpu, ib-completion, ib-async, verbs, socket, truncation, version, argument, shm, proxy, bootstrap, nvml, p2p, nvls, memory, interface, plugin, system, topology, other, chain
     text VARCHAR, -- the message
     src_file VARCHAR, -- file of NCCL's source; never a key
     src_line INTEGER, -- its line; never a key
