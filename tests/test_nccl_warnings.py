@@ -64,7 +64,8 @@ WARNINGS = [
     ("Window registration capabilities disagree between rank 3 and rank 0", "argument", {"other_rank": 0}),
     ("ncclAllReduce: communicator was revoked", "argument", {"detail": "communicator was revoked"}),
     (
-        "Detected mixed local Net device counts across ranks (min 1, max 4). Set NCCL_IGNORE_NET_MISMATCH=1 to continue.",
+        "Detected mixed local Net device counts across ranks (min 1, max 4). "
+        "Set NCCL_IGNORE_NET_MISMATCH=1 to continue.",
         "interface",
         {"device": "Net"},
     ),
