@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from example_runs import recompile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.errors import UsageError
 from replay.expert.load import load_rules
-from replay.repro import fill, shrink, trusted
+from replay.report.build import build
+from replay.repro import fill, shrink, trusted, verify
 from replay.repro.check_all import check
 from replay.repro.checked import checked
 from replay.repro.recipe import Fix, Recipe, causes, recipe_for, recipes
@@ -271,3 +273,39 @@ def test_torchs_minifier_makes_a_graph_smaller(tmp_path: Path) -> None:
     smaller = trusted.minify(ran, wanted, lambda _: None)
     assert "relu" in smaller.text
     assert "aten.cos" not in smaller.text
+
+
+@pytest.mark.parametrize(
+    ("at_fault", "total", "world", "odd"),
+    [
+        ((12, 14, 15), 16, 4, (3,)),
+        ((0, 5, 9), 16, 5, (0, 4)),
+        ((1, 2, 3), 4, 4, (1, 2, 3)),
+        ((1, 2, 3), None, 4, (1, 2, 3)),
+        ((6,), 8, 4, (3,)),
+        ((0,), 8, 4, (0,)),
+    ],
+)
+def test_the_odd_ranks_stand_to_the_others_as_in_the_logs(
+    at_fault: tuple[int, ...], total: int | None, world: int, odd: tuple[int, ...]
+) -> None:
+    recipe = recipes()["crossed-groups"]
+    finding = replace(build(recompile()).findings[0], ranks=at_fault)
+    assert fill.odd_ranks(recipe, finding, total, world) == odd
+
+
+def test_the_fewer_stay_the_fewer_where_ranks_are_left_out() -> None:
+    plan = replace(fill.default_plan(recipes()["crossed-groups"], "communicator-concurrency", 8), odd=(0, 5, 7))
+    assert [shrink.with_world(plan, world).odd for world in (6, 4, 3, 2)] == [(0, 5), (0,), (0,), (0,)]
+
+
+def test_of_two_sides_either_may_be_called_odd() -> None:
+    plan = replace(fill.default_plan(recipes()["crossed-groups"], "communicator-concurrency", 4), odd=(1, 2, 3))
+    report = build(recompile())
+    finding = replace(report.findings[0], cause="communicator-concurrency", kind="cause", root=True)
+
+    def verified(ranks: tuple[int, ...]) -> bool:
+        found = replace(report, findings=(replace(finding, ranks=ranks),))
+        return verify.judge(found, verify.expected(plan)).verified
+
+    assert [verified(ranks) for ranks in ((0,), (1, 2, 3), (1, 2), ())] == [True, True, False, False]

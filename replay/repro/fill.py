@@ -61,8 +61,10 @@ def odd_ranks(recipe: Recipe, finding: Finding, total: int | None, world: int) -
     if len(at_fault) == 1:
         rank = min(at_fault)
         return (rank if rank < world else world - 1,)
-    first = [0] if 0 in at_fault else []
     most = min(len(at_fault), world - 1)
+    if total is not None and 2 * len(at_fault) < total:  # the fewer are the odd ones: so they stay the fewer
+        most = max(min(most, (world - 1) // 2), 1)
+    first = [0] if 0 in at_fault else []
     return tuple(sorted([*first, *everyone[world - (most - len(first)) :]]))
 
 

@@ -153,6 +153,8 @@ class Recipe(_Model):
     parameters: dict[Annotated[str, Field(pattern=NAME)], Parameter] = Field(default_factory=dict)
     script: str
     fix: Fix | list[Fix] | None = None
+    two_sides: bool = False
+    """Whether the odd ranks and the others differ and neither is right: then either side may be called odd."""
     exits: bool = False
     """Whether the launcher tells how each process ended."""
 

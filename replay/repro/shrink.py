@@ -85,7 +85,9 @@ def with_world(plan: Plan, world: int) -> Plan:
     elif len(plan.odd) == 1:
         odd = plan.odd if plan.odd[0] < world else (world - 1,)
     else:
-        odd = tuple(sorted({0, world - 1} if 0 in plan.odd and world > 2 else {0} if 0 in plan.odd else {world - 1}))
+        fewest = 4 if 2 * len(plan.odd) < plan.world else 2  # the fewer stay the fewer
+        both = 0 in plan.odd and world > fewest
+        odd = tuple(sorted({0, world - 1} if both else {0} if 0 in plan.odd else {world - 1}))
     values = dict(plan.values) | {WORLD: Value(world, _said(plan, WORLD))}
     return replace(plan, world=world, odd=odd, values=values)
 

@@ -11,20 +11,22 @@ from replay.report.model import Finding, Report
 from replay.repro.script import Plan
 from replay.run import open_run
 
-Relation = Literal["exactly", "all", "any"]
+Relation = Literal["exactly", "either", "all", "any"]
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
     """What a script must show: a cause, and the ranks it lies on.
 
-    `exactly` these ranks; `all`: they, or no rank in particular; `any`: the logs do not say whose fault it is.
+    `exactly` these ranks; `either`: these or all the others; `all`: these, or no rank in particular; `any`: the logs do
+    not say whose fault it is.
     """
 
     cause: str
     ranks: frozenset[int]
     relation: Relation
     as_root: bool
+    others: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,10 @@ def expected(plan: Plan, finding: Finding | None = None) -> Expected:
         relation = "all"
     elif finding is not None and not finding.ranks:
         relation = "any"
-    return Expected(plan.cause, frozenset(plan.odd), relation, finding.root if finding is not None else True)
+    elif plan.recipe.two_sides:
+        relation = "either"
+    others = frozenset(range(plan.world)) - set(plan.odd)
+    return Expected(plan.cause, frozenset(plan.odd), relation, finding.root if finding is not None else True, others)
 
 
 def read(logs: Path) -> Report:
@@ -93,6 +98,8 @@ def _same_ranks(found: Collection[int], wanted: Expected) -> bool:
         return True
     if wanted.relation == "all":
         return not found or set(found) == wanted.ranks
+    if wanted.relation == "either":
+        return set(found) in (wanted.ranks, wanted.others)
     return set(found) == wanted.ranks
 
 
