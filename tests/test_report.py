@@ -260,3 +260,11 @@ def test_json_md_names_every_key() -> None:
     page = (Path(markdown.__file__).parent.parent.parent / "docs" / "json.md").read_text()
     named = set(re.findall(r"[a-z_]+", " ".join(re.findall(r"`([^`]+)`", page))))
     assert {key for keys in (TOP, RUN, FINDING) for key in keys.split()} <= named
+
+
+def test_markdown_calls_advice_a_fix_only_where_it_was_checked(slow: Report) -> None:
+    root = slow.roots[0]
+    assert "**Try:**" in markdown.render(slow)
+    shown = markdown.render(slow, {root.fingerprint: "checked on torch 2.13: it was padded"})
+    assert "**Fix:**" in shown
+    assert "(checked on torch 2.13: it was padded)" in shown

@@ -52,15 +52,14 @@ def diagnose(
             ).rows)  # fmt: skip
         report = run.report()
     from replay.report import json, markdown, text
+    from replay.repro.checked import notes
 
     if output is ReportFormat.JSON:
         screen.write(json.render(report))
     elif output is ReportFormat.MARKDOWN:
-        screen.write(markdown.render(report))
+        screen.write(markdown.render(report, notes(report)))
     else:
         style = text.Style(screen.width(width), screen.colored(color, sys.stdout))
-        from replay.repro.checked import notes
-
         screen.write(text.render(report, style, source.name, notes(report)))
     if report.is_foreign:
         raise InputError(f"{source.name}: nothing in there was written by PyTorch, NCCL or a launcher")

@@ -1,6 +1,6 @@
 """The report as Markdown, to paste into an issue. Log text is fenced or escaped: it must not become markup."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from replay.report.model import Evidence, Finding, Report
 from replay.report.wording import certainty, count, duration, lost, ranks_phrase, visible
@@ -8,13 +8,13 @@ from replay.report.wording import certainty, count, duration, lost, ranks_phrase
 _SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]<>#|~!&@$"})
 
 
-def render(report: Report) -> str:
-    """Return the report as Markdown that ends in a newline."""
+def render(report: Report, checked: Mapping[str, str] = {}) -> str:
+    """Return the report as Markdown that ends in a newline; `checked`: how advice was checked, by fingerprint."""
     parts = [f"# {_title(report)}"]
     parts += [_runs(report)] if report.runs else []
     for finding in report.findings:
         if finding in report.roots:
-            parts += _finding(finding)
+            parts += _finding(finding, checked.get(finding.fingerprint))
     others = [f for f in report.findings if f not in report.roots]
     if others:
         parts += ["## Not causes", _list(_other(f) for f in others)]
@@ -55,7 +55,7 @@ def _runs(report: Report) -> str:
     return "\n".join(rows)
 
 
-def _finding(finding: Finding) -> list[str]:
+def _finding(finding: Finding, checked: str | None = None) -> list[str]:
     facts = [finding.cause, certainty(finding.certainty), ranks_phrase(finding.ranks)]
     facts += [lost(finding.cost_s, finding.lost_s)]
     if finding.amplification is not None:
@@ -69,8 +69,14 @@ def _finding(finding: Finding) -> list[str]:
     if finding.evidence:
         parts.append(fenced(line for e in finding.evidence for line in (f"{place(e)}", f"    {e.text}")))
     if finding.advice:
-        parts.append(f"**Try:** {escaped(finding.advice)}")
+        parts.append(advice(finding, checked))
     return parts
+
+
+def advice(finding: Finding, checked: str | None) -> str:
+    """Return the advice of a finding: a fix where it was checked, else something to try."""
+    how = f" ({checked})" if checked else ""
+    return f"**{'Fix' if checked else 'Try'}:** {escaped(finding.advice + how)}"
 
 
 def _other(finding: Finding) -> str:

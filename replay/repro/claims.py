@@ -36,7 +36,7 @@ class Claim(BaseModel):
     script: str
     settings: dict[str, str] = Field(default_factory=dict)
     """Environment that has to be there before torch is imported."""
-    seconds: float = 120.0
+    seconds: float = 400.0
     """After so many seconds it is ended."""
     quick: bool = False
     """Whether each change runs it."""

@@ -120,6 +120,8 @@ def _run(plan: Plan, finding: Finding, out: Path, orders: Orders, told: Callable
         shrunk = _taken_away(plan, best.plan)
         plan, runs, interrupted = replace(best.plan, tight=True), runs + best.runs, best.interrupted
         (out / SCRIPT).write_text(render(plan), encoding="ascii")
+        if shrunk and not interrupted:  # its logs, and how long it takes, are what is handed on
+            trial = loop.try_plan(plan, verify.expected(plan, finding), keep_logs=out / "logs")
     outcome = _outcome(plan, finding, "verified" if trial.verdict.verified else "not verified")
     outcome = replace(
         outcome, why=trial.verdict.why_not, found=trial.verdict.found, seconds=round(trial.ended.seconds, 1),

@@ -13,6 +13,7 @@ import replay
 from replay.report.markdown import escaped, fenced, place
 from replay.report.model import Evidence, Finding
 from replay.report.wording import certainty, count, lost, ranks_phrase, visible
+from replay.repro.checked import notes
 from replay.repro.outcome import Outcome
 from replay.repro.script import Plan, Value, render
 from replay.run import Run
@@ -196,7 +197,8 @@ def _expectation(bug: Bug, masks: Masks) -> Iterator[str]:
         verdict = "it is gone" if outcome.fix == "gone" else "it is NOT gone"
         yield f"**With the advised change:** {verdict} ({_line(outcome.fix_says)})."
     elif finding.advice:
-        yield f"**Advice, not checked:** {_line(masks.text(finding.advice))}"
+        how = notes(bug.run.report()).get(finding.fingerprint)
+        yield f"**Advice, {how or 'not checked'}:** {_line(masks.text(finding.advice))}"
 
 
 def _proof(bug: Bug, masks: Masks) -> str:
