@@ -10,12 +10,14 @@ from expert_book import make_book, rule
 from factory import insert, make_db
 
 from replay.errors import UsageError
-from replay.expert.cases import Case, cases_of, fill, run_cases
+from replay.expert.cases import Bench, Case, cases_of, fill, run_cases
 from replay.expert.check import check
-from replay.expert.engine import diagnose
+from replay.expert.engine import Session, diagnose
 from replay.expert.load import load_rules, read_book
+from replay.expert.mutants import mutants, survivors
 from replay.expert.rule import Conclude, Rule, Step
 from replay.expert.why import why, why_not
+from replay.expert.yamlfile import RuleError
 from replay.store import schema
 
 BOOK = load_rules()
@@ -28,8 +30,66 @@ def test_a_rule_has_cases(name: str) -> None:
     assert any(case.silent for case in cases), "no case in which it stays silent"
 
 
-def test_the_cases_of_the_rules_hold() -> None:
-    assert [(r.rule, r.case, r.fault) for r in run_cases(BOOK, BOOK) if r.fault] == []
+@pytest.fixture(scope="module")
+def bench() -> Bench:
+    return Bench(BOOK, BOOK)
+
+
+def test_the_cases_of_the_rules_hold(bench: Bench) -> None:
+    assert [(r.rule, r.case, r.fault) for r in bench.results(BOOK) if r.fault] == []
+
+
+def test_no_condition_of_a_rule_can_go_without_a_case_noticing(bench: Bench) -> None:
+    assert [f"{s.rule}: {s.what}" for s in survivors(bench, BOOK)] == []
+
+
+def test_a_mutant_leaves_out_one_condition(tmp_path: Path) -> None:
+    when = (
+        "[{a: {from: compiles, where: \"fn = 'f' and duration_s > 2\"}}, {b: {from: graphs, same: [rank]}},"
+        " {rest: {from: compiles, where: rest.rowid = a.rowid}}, {run: {from: runs}}]"
+    )
+    unless = "[{from: steps, where: other.rank = a.rank}, [{c: {from: stalls}}, {d: {from: exits, after: c}}]]"
+    book = make_book(tmp_path, rule(when, "{ranks: a.rank}", unless=unless))
+    con = make_db()
+    assert [m.what for m in mutants(book.rules[0], Session.over(con, book).catalog)] == [
+        "step a: fn = 'f'", "step a: duration_s > 2", "step b", "step b: same rank", "unless 1",
+        "unless 1, other: other.rank = a.rank", "unless 2", "unless 2, d", "unless 2, d: after c",
+    ]  # fmt: skip
+
+
+def test_a_survivor_is_a_condition_that_no_case_needs(tmp_path: Path) -> None:
+    book = make_book(tmp_path, rule("[{a: {from: compiles, where: \"fn = 'f' and duration_s > 2\"}}]", "{}"))
+    cases = tmp_path / "rule0.cases.yaml"
+    fires = "- {name: it, rows: {compiles: [{rank: 1, fn: f, duration_s: 3.0}]}, finds: [{ranks: []}]"
+    cases.write_text(fires + ", silenced_by: [{compiles: {fn: g}}]}\n")
+    assert [s.what for s in survivors(Bench(book, book), book)] == ["step a: duration_s > 2"]
+    cases.write_text(fires + ", silenced_by: [{compiles: {fn: g}}, {compiles: {duration_s: 1.0}}]}\n")
+    assert [s.what for s in survivors(Bench(book, book), book)] == []
+
+
+def test_cases_near_another(tmp_path: Path) -> None:
+    book = make_book(tmp_path, rule("[{a: {from: compiles, where: fn = 'f'}}]", "{ranks: a.rank}"))
+    cases = tmp_path / "rule0.cases.yaml"
+    cases.write_text(
+        "- {name: it, rows: {compiles: [{rank: 1, fn: f}, {rank: 2, fn: g}]}, finds: [{ranks: [1]}],\n"
+        "   silenced_by: [{compiles: null}, {compiles: {fn: g}}, {compiles: [{fn: h}]}, {compiles: [null]}],\n"
+        "   unmoved_by: [{compiles: [{}, null]}, {compiles: [{}, {}, {rank: 3, fn: i}]}]}\n"
+        "- {name: other, like: it, but: {compiles: [{}, {fn: f}]}, finds: [{ranks: [1, 2]}]}\n"
+        "- {name: none, rows: {graphs: [{rank: 1}]}, silent: true, fired_by: [{compiles: [{rank: 1, fn: f}]}]}\n"
+    )
+    assert [r.fault for r in run_cases(book, book)] == [None] * 10
+    for wrong, says in (
+        ("- {name: a, like: b, but: {graphs: null}, silent: true}", "cases.yaml:1:3: no earlier case 'b'"),
+        ("- {name: a, rows: {grafs: [{}]}, silent: true}", "there is no table grafs"),
+        ("- {name: a, rows: {graphs: [{of: 1}]}, silent: true}", "graphs has no column of"),
+        ("- {name: a, rows: {graphs: [{}]}, silent: true, fired_by: [{steps: null}]}", "no rows of steps to change"),
+        ("- {name: a, rows: {graphs: [{}]}, silent: true, silenced_by: [{graphs: null}]}", "silenced_by is for a case"),
+        ("- {name: a, rows: {graphs: [{}]}, but: {graphs: null}, silent: true}", "like and but go together"),
+        ("- {name: a, silent: true}\n- {name: a, silent: true}", "the case 'a' is there twice"),
+    ):
+        cases.write_text(wrong + "\n")
+        with pytest.raises(RuleError, match=re.escape(says)):
+            run_cases(book, book)
 
 
 def stalled() -> duckdb.DuckDBPyConnection:

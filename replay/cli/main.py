@@ -16,6 +16,7 @@ from replay.cli import (
     cache,
     check,
     claims,
+    corpus,
     diagnose,
     explain,
     listing,
@@ -79,6 +80,7 @@ app.command()(repro.repro)
 app.command()(redact.redact)
 app.command()(claims.claims)
 app.add_typer(rules.app, name="rules")
+app.add_typer(corpus.app, name="corpus")
 app.add_typer(cache.app, name="cache")
 
 

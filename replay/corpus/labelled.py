@@ -1,6 +1,5 @@
 """Labelled runs: a folder with `logs/`, what a person would hand over, and `truth.json`, what was wrong."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -61,7 +60,7 @@ class Case:
     truth: Truth
 
 
-def read_case(folder: Path) -> Case:
+def read_case(folder: Path, name: str | None = None) -> Case:
     """Return the labelled run of a folder.
 
     Raises InputError where it is none.
@@ -77,15 +76,15 @@ def read_case(folder: Path) -> Case:
         fault = error.errors()[0]
         where = ".".join(str(part) for part in fault["loc"])
         raise InputError(f"{path}: {where + ': ' if where else ''}{fault['msg']}") from None
-    return Case(folder.name, logs, truth)
+    return Case(name or folder.name, logs, truth)
 
 
-def read_cases(folder: Path, names: Iterable[str] = ()) -> list[Case]:
-    """Return the labelled runs in the folder (those that are named, if any are), by name.
+def read_cases(folder: Path) -> list[Case]:
+    """Return the labelled runs in the folder and below it, by name.
 
     Raises InputError where there are none, or one of them is wrong.
     """
-    folders = [folder / name for name in names] or sorted(path.parent for path in folder.glob("*/truth.json"))
+    folders = sorted(path.parent for path in folder.rglob("truth.json") if "logs" not in path.relative_to(folder).parts)
     if not folders:
         raise InputError(f"{folder}: no labelled runs in there (NAME/logs/ with NAME/truth.json)")
-    return [read_case(one) for one in folders]
+    return [read_case(one, one.relative_to(folder).as_posix()) for one in folders]

@@ -39,7 +39,8 @@ class Score:
     proof: bool
     unknown: bool
     faults: tuple[Fault, ...]
-    found: tuple[bool, ...]
+    found: tuple[str | None, ...]
+    """Of each fault the cause that a root names, None where none does."""
     roots: tuple[tuple[str, bool], ...]
     """Cause of each root, and whether it is right."""
     said: tuple[str, ...]
@@ -77,7 +78,7 @@ def score(case: Case, report: Report) -> Score:
         _is_proven(case, first) if first is not None else not faults,
         unknown,
         faults,
-        tuple(any(fault.is_told_by(finding) for finding in hits) for fault in faults),
+        tuple(next((f.cause for f in hits if fault.is_told_by(f)), None) for fault in faults),
         tuple((finding.cause, truth.is_right(finding)) for finding in counted),
         tuple(_said(finding) for finding in findings[:4]) or ("nothing",),
     )
@@ -154,6 +155,6 @@ def figures(scores: Sequence[Score]) -> Figures:
         count(s.proof for s in scores),
         count(s.unknown for s in scores),
         sum(len(s.faults) for s in scores),
-        sum(sum(s.found) for s in scores),
+        sum(cause is not None for s in scores for cause in s.found),
         sum(len(s.roots) for s in scores),
     )

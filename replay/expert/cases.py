@@ -36,6 +36,10 @@ beyond the last one: another row), or nothing: none of its rows is there.
 """
 
 
+_ELSEWHERE = frozenset({"is_root", "kind", "impact", "steps"})
+"""What a finding owes to other findings, or only shows."""
+
+
 class Case(BaseModel):
     """One case. Rows without run_id belong to run 1; rows of events without a place get a line of their own."""
 
@@ -52,7 +56,7 @@ class Case(BaseModel):
     fired_by: list[Change] = []
     """Of a silent case: changes of which each makes the rule find one thing."""
     unmoved_by: list[Change] = []
-    """Changes that leave the answer as it is."""
+    """Changes that leave what the rule finds as it is (not whether other findings explain it)."""
 
     @model_validator(mode="after")
     def _one(self) -> "Case":
@@ -102,9 +106,13 @@ def cases_of(rule: Rule) -> list[Case]:
                 Case(name=f"{case.name}, fired by {change}", rows=changed(case.rows, change), finds=[{}])
                 for change in case.fired_by
             )
+            own = [{name: wanted[name] for name in wanted if name not in _ELSEWHERE} for wanted in case.finds]
             near += (
-                case.model_copy(
-                    update={"name": f"{case.name}, unmoved by {change}", "rows": changed(case.rows, change)}
+                Case(
+                    name=f"{case.name}, unmoved by {change}",
+                    rows=changed(case.rows, change),
+                    finds=own,
+                    silent=case.silent,
                 )
                 for change in case.unmoved_by
             )

@@ -4,8 +4,8 @@ A condition that can go without a case noticing is either of no use or not teste
 of `unless`, a step of such a chain, or one condition of a step: a part of `where` that an AND joins, one column of
 `same`, one relation in time, a bound of a count or share. A step that the finding's words need becomes optional
 instead; one that other steps need is held by them, since the rule does not compile without it. Not looked at:
-conditions of optional steps, which only show more, and steps that only show the other side of a row
-(`rest.rowid = odd.rowid`).
+conditions of optional steps, which only show more, steps that only show the other side of a row
+(`rest.rowid = odd.rowid`), and the run itself, which is always there.
 """
 
 import re
@@ -48,7 +48,9 @@ def mutants(rule: Rule, catalog: Catalog) -> Iterator[Mutant]:
     source = rule.model_dump(by_alias=True, exclude_unset=True)
     for index, item in enumerate(source["when"]):
         ((name, step),) = item.items()
-        if _SAME_ROW.fullmatch(step.get("where") or ""):
+        if _SAME_ROW.fullmatch(step.get("where") or "") or (
+            set(step) <= {"from", "evidence"} and step["from"] == "runs"
+        ):
             continue
         yield from _without_step(source, index, name, catalog)
         for what, changed in () if step.get("optional") else _less(name, step):

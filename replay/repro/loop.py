@@ -33,10 +33,10 @@ def try_plan(plan: Plan, wanted: Expected, *, keep_logs: Path | None = None) -> 
         return Trial(text, ended, _judged(ended, logs, wanted))
 
 
-def try_fix(plan: Plan, fix: Fix, wanted: Expected) -> Trial:
+def try_fix(plan: Plan, fix: Fix, wanted: Expected, *, keep_logs: Path | None = None) -> Trial:
     """Run the script with the advised change; verified if it ends and the cause is gone."""
     text = render(plan, fix)
-    with _ran(text, plan, None) as (ended, logs):
+    with _ran(text, plan, keep_logs) as (ended, logs):
         if ended.code is None:
             return Trial(text, ended, Verdict(False, (), f"the changed script did not end in {ended.seconds:.0f} s"))
         if ended.code != 0:
