@@ -15,6 +15,7 @@ from replay.expert.check import check
 from replay.expert.engine import Session, diagnose
 from replay.expert.load import load_rules, read_book
 from replay.expert.mutants import mutants, survivors
+from replay.expert.rivals import rivals
 from replay.expert.rule import Conclude, Rule, Step
 from replay.expert.why import why, why_not
 from replay.expert.yamlfile import RuleError
@@ -130,6 +131,20 @@ def test_why_not(change: str, failed: str | None, says: str) -> None:
     answer = why_not(con, BOOK.by_id["recompile-barrier-stall"], BOOK)
     assert answer.failed == failed
     assert says in answer.text
+
+
+def test_the_rivals_of_a_finding_and_why_they_lost() -> None:
+    con = stalled()
+    insert(con, "exits", run_id=1, of_rank=2, signal="SIGKILL", t_lo=50.0, t_hi=50.0)
+    insert(con, "signals", run_id=1, signal="SIGKILL", direction="sent", t_lo=49.0, t_hi=49.0)
+    diagnose(con, BOOK)
+    found = {rival.rule: rival for rival in rivals(con, "F1", BOOK)}
+    assert found["recompile-by-kind"].why == "F1 holds it as a part"
+    assert found["recompile-by-kind"].finding_id == "F2"
+    killed = found["rank-killed"]
+    assert (killed.cause, killed.finding_id) == ("rank-killed", None)
+    assert killed.why.startswith("unless 2 holds: signals where signal = 'SIGKILL' and direction = 'sent'")
+    assert rivals(con, "F99", BOOK) == []
 
 
 def test_why_not_asks_a_database_that_is_only_read(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from replay.cli.rules import rule_named
 from replay.cli.source import Source, reads_logs
 
 if TYPE_CHECKING:
+    from replay.expert.rivals import Rival
     from replay.expert.why import Line, Proof
 
 
@@ -17,11 +18,16 @@ def why(
     source: Source,
     finding: Annotated[str, typer.Argument(metavar="FINDING", help="Id of the finding, as F1.")],
 ) -> None:
-    """Show the proof of a finding: the rule, its steps with their lines, and what follows from it."""
+    """Show the proof of a finding: its steps with their lines, what follows from it, and why it was nothing else."""
+    from replay.expert.load import load_rules
+    from replay.expert.rivals import rivals
     from replay.expert.why import why as proof_of
 
+    book = load_rules(source.rules)
     with source.open() as run:
-        screen.write("\n".join(_proof(proof_of(run.con, finding), "")) + "\n")
+        lines = _proof(proof_of(run.con, finding), "")
+        lines += _rivals(rivals(run.con, finding, book))
+    screen.write("\n".join(lines) + "\n")
 
 
 @reads_logs
@@ -42,6 +48,16 @@ def why_not(
         [s.name, s.table, *("" if n < 0 else f"{n:,}" for n in (s.rows, s.passing, s.fitting))] for s in answer.steps
     ]
     screen.write(f"{answer.rule}: {answer.text}\n\n{screen.table(rows, frozenset({2, 3, 4}))}")
+
+
+def _rivals(others: "list[Rival]") -> list[str]:
+    from replay.report.wording import visible
+
+    lines = ["", "Rivals, and why they lost (replay why-not LOGS RULE says more):"] if others else []
+    for other in others:
+        lines.append(visible(f"    {other.finding_id or other.rule}  {other.summary}  ({other.cause})"))
+        lines.append(visible(f"        {other.why}"))
+    return lines
 
 
 def _proof(proof: "Proof", indent: str) -> list[str]:

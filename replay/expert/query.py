@@ -54,6 +54,10 @@ class Query:
     sql: str
     proofs: str
     """Counts the proofs of each run: run_id, number."""
+    unvetoed: str
+    """Counts them as if there were no `unless`."""
+    vetoed: tuple[str, ...]
+    """Counts what the first, the first two, ... of `unless` leave of them."""
     prefixes: tuple[tuple[str, str], ...]
     pictures: tuple[Picture, ...]
 
@@ -307,9 +311,14 @@ def build(rule: Rule, catalog: Catalog, with_places: bool = True) -> Query:
             "GROUP BY " + ", ".join(["_run", *keys]),
         ]
     )
-    witnesses = [f"{make.witness(s)} IS NOT NULL" for s in make.shown if s.step.exists]
-    proofs = f"SELECT {make.run}, count(*) FROM {froms} WHERE {' AND '.join([*wheres, *witnesses])} GROUP BY 1"
-    return Query(rule, sql, proofs, tuple(prefixes), tuple(pictures))
+    steps = len(wheres) - len(rule.unless)
+    wheres[steps:steps] = [f"{make.witness(s)} IS NOT NULL" for s in make.shown if s.step.exists]
+    steps = len(wheres) - len(rule.unless)
+    counts = [
+        f"SELECT {make.run}, count(*) FROM {froms} WHERE {' AND '.join(wheres[:end])} GROUP BY 1"
+        for end in range(steps, len(wheres) + 1)
+    ]
+    return Query(rule, sql, counts[-1], counts[0], tuple(counts[1:]), tuple(prefixes), tuple(pictures))
 
 
 def _bindings(make: _Builder) -> tuple[list[tuple[str, str]], str, list[str], list[tuple[str, str]]]:
