@@ -42,8 +42,8 @@ def as_text(outcome: Outcome, style: Style) -> str:
     """Return the outcome as text that ends in a newline; of one that cannot be told, why."""
     if outcome.cannot is not None:
         return "\n".join(_wrap(f"Cannot say, because {outcome.cannot}.", style)) + "\n"
-    lines = [style.paint(line, "bold") for line in _headline(outcome, style)]
-    lines += _replayed(outcome, style)
+    lines = [style.paint(line, "bold") for line in _wrap(headline(outcome), style)]
+    lines += _wrap(replayed(outcome), style)
     lines += ["", *_causes(outcome, style)] if outcome.causes else []
     lines += ["", *_ranks(outcome)]
     if outcome.limits:
@@ -66,11 +66,12 @@ def change_text(change: Change) -> str:
     return ", ".join(parts)
 
 
-def _headline(outcome: Outcome, style: Style) -> list[str]:
+def headline(outcome: Outcome) -> str:
+    """Return the answer in one sentence."""
     asked = change_text(outcome.change)
     changed, replayed, saved = outcome.changed_s or 0.0, outcome.replayed_s or 0.0, outcome.saved_s or 0.0
     if not asked:
-        return _wrap(f"What is known to have taken time, of {duration(outcome.logged_s or 0.0)} in all.", style)
+        return f"What is known to have taken time, of {duration(outcome.logged_s or 0.0)} in all."
     if outcome.ends:
         answer = f"over after {duration(changed)} instead of {duration(replayed)}; {outcome.ends}"
     elif abs(saved) < _LEAST_SAVED * replayed:
@@ -79,17 +80,17 @@ def _headline(outcome: Outcome, style: Style) -> list[str]:
         share = 100 * abs(saved) / replayed
         how = "saved" if saved > 0 else "lost"
         answer = f"{duration(changed)} instead of {duration(replayed)}, {duration(abs(saved))} ({share:.1f} %) {how}"
-    return _wrap(f"{asked[:1].upper()}{asked[1:]}: {answer}.", style)
+    return f"{asked[:1].upper()}{asked[1:]}: {answer}."
 
 
-def _replayed(outcome: Outcome, style: Style) -> list[str]:
+def replayed(outcome: Outcome) -> str:
+    """Return what the model stands on and how well it replays the run as it was."""
     basis = _BASES.get(outcome.basis or "", outcome.basis or "")
-    return _wrap(
+    return (
         f"The model: {count(len(outcome.ranks), 'rank')}, {outcome.operations:,} {basis}. Replayed as it was, the run "
         f"takes {duration(outcome.replayed_s or 0.0)}; logged {duration(outcome.logged_s or 0.0)}, error "
         f"{_percent(outcome.replay_error)} (of a rank at most {_percent(outcome.rank_error)}; of arrivals "
-        f"{duration(outcome.operation_error_s or 0.0)} in the median).",
-        style,
+        f"{duration(outcome.operation_error_s or 0.0)} in the median)."
     )
 
 

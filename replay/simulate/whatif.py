@@ -1,6 +1,7 @@
 """Replays a run, changes it, replays it again: what it would have been, and where that cannot be said."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from duckdb import DuckDBPyConnection
@@ -9,6 +10,8 @@ from replay.errors import UsageError
 from replay.simulate import cuts, history
 from replay.simulate.cuts import Cut
 from replay.simulate.model import KINDS, Change, Limit, Outcome, RankOutcome
+from replay.simulate.phases import Phases, phases
+from replay.simulate.recurrence import Course
 from replay.simulate.simulation import Simulation
 from replay.simulate.timeout import Stop, stop
 
@@ -19,16 +22,30 @@ def run(con: DuckDBPyConnection, change: Change, run_id: int | None = None) -> O
     An empty change answers what each known cause cost. Where the logs do not carry it, `cannot` says why.
     Raises UsageError for a rank that the run does not have.
     """
+    return traced(con, change, run_id).outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """An outcome, with what ranks do in it; None where nothing can be said."""
+
+    outcome: Outcome
+    phases: Phases | None
+
+
+def traced(con: DuckDBPyConnection, change: Change, run_id: int | None = None) -> Traced:
+    """Return what `run` does, and what ranks do meanwhile in the changed run. Raises as it does."""
     if run_id is None:
         row = con.execute("SELECT max(run_id) FROM runs").fetchone()
         run_id = int(row[0]) if row and row[0] is not None else 0
     _check(con, run_id, change)
     told = history.read(con, run_id)
     if isinstance(told, str):
-        return Outcome(run_id, change, None, 0, cannot=told)
+        return Traced(Outcome(run_id, change, None, 0, cannot=told), None)
     simulation = Simulation(con, told)
     taken, limits = _taken(con, simulation, change)
-    return _outcome(con, simulation, change, taken, limits)
+    course = simulation.changed(taken) if taken else simulation.unchanged
+    return Traced(_outcome(con, simulation, change, taken, course=course, limits=limits), phases(told, course))
 
 
 def _check(con: DuckDBPyConnection, run_id: int, change: Change) -> None:
@@ -97,10 +114,15 @@ def _hits(con: DuckDBPyConnection, simulation: Simulation) -> dict[int, float]:
 
 
 def _outcome(
-    con: DuckDBPyConnection, simulation: Simulation, change: Change, taken: Sequence[Cut], limits: Sequence[Limit]
+    con: DuckDBPyConnection,
+    simulation: Simulation,
+    change: Change,
+    taken: Sequence[Cut],
+    *,
+    course: Course,
+    limits: Sequence[Limit],
 ) -> Outcome:
     told = simulation.history
-    course = simulation.changed(taken) if taken else simulation.unchanged
     begin, end = float(told.begin.min()), told.end
     replayed, changed = simulation.ends(simulation.unchanged), simulation.ends(course)
     over = Stop() if change.timeout_s is None else stop(con, told, course, change.timeout_s)

@@ -73,6 +73,26 @@ def _play(session: Session) -> str:
     return f"{way if session.is_playing else '‖'} ×{abs(speed):g}{' back' if speed < 0 else ''} "
 
 
+Keys = tuple[tuple[str, str], ...]
+"""Keys as they are shown, with what they do."""
+
+
+class KeysBar(Bar):
+    """The keys of a screen of its own, in the order of their use."""
+
+    def __init__(self, keys: Keys) -> None:
+        super().__init__()
+        self._keys = keys
+
+    def row(self, width: int) -> Row:
+        """Keys with their names, as many as fit."""
+        p = self.palette
+        row: Row = [(" ", p.head)]
+        for key, name in self._keys:
+            row += [(key, p.head_focus), (f" {name}  ", p.head)]
+        return [*row, (" " * width, p.head)]
+
+
 class MessageBar(Bar):
     """What was just said: the link of the chain that was followed, what a command could not do."""
 
@@ -85,7 +105,7 @@ class MessageBar(Bar):
         return [(f" {mark}", style), (cut(session.message, width - 4), style)]
 
 
-class KeysBar(Bar):
+class MainKeysBar(Bar):
     """The keys, as many as there is room for; `?` always."""
 
     def row(self, width: int) -> Row:

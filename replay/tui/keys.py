@@ -53,6 +53,8 @@ KEYS = (
     Key("colon", "goto", ":", "go to", "+12.3 · 23:51:45 · 50% · rank 3 · step 4 · F2 · file:line · diff", "find", 8),
     Key("escape", "clear", "esc", "clear", "take the filter away", "find"),
     Key("s", "sql", "s", "SQL", "ask the run database in SQL", "find", 8),
+    Key("w", "what_if", "w", "what-if", "the run without a cause, beside the run as it was", "why", 8),
+    Key("x", "repro", "x", "repro", "the finding as a script: look at it, write it, run it", "why", 12),
     Key("up,k", "up", "↑ k", "up", "in the panel: rank, event, finding, line above", "panel"),
     Key("down,j", "down", "↓ j", "down", "in the panel: rank, event, finding, line below", "panel"),
     Key("pageup", "page(-1)", "PgUp", "page", "a page up", "panel"),

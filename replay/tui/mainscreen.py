@@ -7,7 +7,7 @@ from textual.binding import Binding, BindingType
 from textual.events import Resize
 from textual.screen import Screen
 
-from replay.tui.bars import HeaderBar, KeysBar, MessageBar
+from replay.tui.bars import HeaderBar, MainKeysBar, MessageBar
 from replay.tui.core import goal, wanted
 from replay.tui.core.session import Session
 from replay.tui.core.take import markdown
@@ -18,8 +18,10 @@ from replay.tui.lanespanel import LanesPanel
 from replay.tui.layout import DECK, NARROW, stand
 from replay.tui.panel import Drawn, Panel
 from replay.tui.prompt import PromptScreen
+from replay.tui.reproscreen import ReproScreen
 from replay.tui.smallpanels import DetailsPanel, SourcePanel, StatePanel
 from replay.tui.sqlscreen import SqlScreen
+from replay.tui.whatifscreen import WhatIfScreen
 
 _TICK_S = 0.1
 
@@ -53,7 +55,7 @@ class MainScreen(Screen[None]):
         for panel in (LanesPanel, EventsPanel, FindingsPanel, StatePanel, DetailsPanel, SourcePanel):
             yield panel()
         yield MessageBar()
-        yield KeysBar()
+        yield MainKeysBar()
 
     def on_mount(self) -> None:
         """Keys go to the findings first: that is what one came for."""
@@ -84,7 +86,7 @@ class MainScreen(Screen[None]):
                 panel.styles.width, panel.styles.height = box.width, box.height
             panel.beside = self._beside(panel.NAME) if width < NARROW else ""
             panel.redraw()
-        for bar, y in ((HeaderBar, 0), (MessageBar, height - 2), (KeysBar, height - 1)):
+        for bar, y in ((HeaderBar, 0), (MessageBar, height - 2), (MainKeysBar, height - 1)):
             made = self.query_one(bar)
             made.styles.offset, made.styles.width = (0, y), width
 
@@ -211,6 +213,18 @@ class MainScreen(Screen[None]):
     def action_sql(self) -> None:
         """The SQL pad."""
         self.app.push_screen(SqlScreen())
+
+    def action_what_if(self) -> None:
+        """The run without something."""
+        self.app.push_screen(WhatIfScreen(self._session.finding))
+
+    def action_repro(self) -> None:
+        """The finding as a script."""
+        session = self._session
+        if session.story is None or session.finding is None:
+            session.say("go to a finding first (n)", is_error=True)
+        else:
+            self.app.push_screen(ReproScreen(session.finding))
 
     # Panels
 

@@ -5,12 +5,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
-from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.strip import Strip
-from textual.widget import Widget
 
 from replay.errors import ReplayError
 from replay.report.wording import visible
@@ -18,7 +15,7 @@ from replay.run import Progress, Run
 from replay.tui.core import book, opening
 from replay.tui.core.book import Opened
 from replay.tui.core.opening import Listed
-from replay.tui.panel import Row, cut, padded, strip_of, wrapped
+from replay.tui.panel import Drawn, Row, cut, padded, wrapped
 
 if TYPE_CHECKING:
     from replay.tui.app import ReplayApp
@@ -37,6 +34,8 @@ class OpenScreen(Screen[None]):
         Binding("q,escape,ctrl+q", "leave", "leave", show=False),
         Binding("up,k", "move(-1)", show=False),
         Binding("down,j", "move(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
     ]
 
     def __init__(self, logs: list[str], opened: Callable[[Run, Opened], None]) -> None:
@@ -46,6 +45,8 @@ class OpenScreen(Screen[None]):
         self.files: list[Listed] = []
         self.error: str | None = None
         self.chosen: int | None = None
+        self.top = 0
+        """First line shown of the file looked at."""
         self.began = time.monotonic()
         self._stopped = threading.Event()
 
@@ -55,7 +56,7 @@ class OpenScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Begin."""
-        self.set_interval(_TICK_S, self.query_one(_Picture).refresh)
+        self.set_interval(_TICK_S, self.query_one(_Picture).redraw)
         threading.Thread(target=self._read, name="replay-reading", daemon=True).start()
 
     def _read(self) -> None:
@@ -91,14 +92,20 @@ class OpenScreen(Screen[None]):
         app.call_later(self._show_failure, app)
 
     def _show_failure(self, app: "ReplayApp") -> None:
-        self.query_one(_Picture).refresh()
+        self.query_one(_Picture).redraw()
         app.failed = self.error
 
     def action_move(self, direction: int) -> None:
         """Look at another file that was read."""
         last = min(opening.at(self.files, self.progress), len(self.files) - 1)
         here = last if self.chosen is None else self.chosen
-        self.chosen = min(max(here + direction, 0), max(last, 0))
+        self.chosen, self.top = min(max(here + direction, 0), max(last, 0)), 0
+        self.query_one(_Picture).redraw()
+
+    def action_page(self, direction: int) -> None:
+        """Look further down or up in the file."""
+        self.top += direction * max(self.size.height // 2, 1)
+        self.query_one(_Picture).redraw()
 
     def action_leave(self) -> None:
         """Give up; what was there before stays."""
@@ -106,26 +113,21 @@ class OpenScreen(Screen[None]):
         self.app.exit()
 
 
-class _Picture(Widget):
+class _Picture(Drawn):
     """The whole screen, drawn from what its screen knows."""
 
     DEFAULT_CSS = """
     _Picture { width: 100%; height: 100%; }
     """
 
-    def render_line(self, y: int) -> Strip:
-        """Return one row; Textual asks."""
-        from replay.tui.app import ReplayApp
-
-        app, screen = self.app, self.screen
-        assert isinstance(app, ReplayApp), "logs are opened by this app"
+    def all_rows(self, width: int, height: int) -> list[Row]:
+        """What went wrong, or how far it is."""
+        screen = self.screen
         assert isinstance(screen, OpenScreen), "this picture is of that screen"
-        width, height = self.size
-        rows = self._failed(app, screen, width) if screen.error else self._reading(app, screen, width, height)
-        return strip_of(rows[y] if y < len(rows) else [], width, app.palette.text)
+        return self._failed(screen, width) if screen.error else self._reading(screen, width, height)
 
-    def _failed(self, app: "ReplayApp", screen: OpenScreen, width: int) -> list[Row]:
-        p = app.palette
+    def _failed(self, screen: OpenScreen, width: int) -> list[Row]:
+        p = self.palette
         rows: list[Row] = [[(" replay ", p.head_focus)], [], [("  nothing to show", p.strong)], []]
         rows += [[(f"  {text}", p.error)] for text in wrapped(visible(screen.error or ""), width - 4, 6)]
         ways = (
@@ -137,15 +139,25 @@ class _Picture(Widget):
         rows += [[], *([(f"  {text}", p.text)] for way in ways for text in wrapped(way, width - 4, 3))]
         return [*rows, [], [("  q leaves", p.dim)]]
 
-    def _reading(self, app: "ReplayApp", screen: OpenScreen, width: int, height: int) -> list[Row]:
-        p, progress = app.palette, screen.progress
-        rows: list[Row] = [[(" replay ", p.head_focus), (f"  {app.logs}", p.dim)], []]
+    def _reading(self, screen: OpenScreen, width: int, height: int) -> list[Row]:
+        p, progress = self.palette, screen.progress
+        rows: list[Row] = [[(" replay ", p.head_focus), (f"  {self._app.logs}", p.dim)], []]
         share = min(progress.done / progress.total, 1.0) if progress.total else 0.0
         bar = max(width - 12, 10)
         full = int(bar * share)
         rows.append([("  ", p.text), ("█" * full, p.link), ("░" * (bar - full), p.dim), (f" {share:>4.0%}", p.strong)])
         rows.append([(f"  {cut(opening.told(progress, time.monotonic() - screen.began), width - 4)}", p.text)])
-        rows.append([("  q stops and keeps what was there before; ↑↓ look at the files that were read", p.dim)])
+        rows.append(
+            [
+                (
+                    cut(
+                        "  ↑↓ look at the files that were read, PgUp PgDn into them; q stops, what was there before stays",
+                        width,
+                    ),
+                    p.dim,
+                )
+            ]
+        )
         rows.append([])
         here = opening.at(screen.files, progress)
         shown = max(min(len(screen.files), (height - 8) // 3), 0)
@@ -164,6 +176,8 @@ class _Picture(Widget):
             )
         if screen.files and 0 <= chosen <= here:
             rows.append([(padded(f" {screen.files[chosen].name} ", width), p.head)])
-            lines = opening.peek(screen.files[chosen], max(height - len(rows), 0))
-            rows += [[(f" {line if cell_len(line) < width else cut(line, width - 2)}", p.text)] for line in lines]
+            lines = opening.peek(screen.files[chosen])
+            room = max(height - len(rows), 1)
+            screen.top = min(max(screen.top, 0), max(len(lines) - room, 0))
+            rows += [[(f" {cut(line, width - 2)}", p.text)] for line in lines[screen.top : screen.top + room]]
         return rows

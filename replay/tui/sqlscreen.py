@@ -11,7 +11,7 @@ from textual.events import Key
 from textual.screen import Screen
 from textual.widgets import TextArea
 
-from replay.tui.bars import Bar
+from replay.tui.bars import Bar, Keys, KeysBar
 from replay.tui.core import pad
 from replay.tui.core.pad import Answer, History, Names
 from replay.tui.panel import Panel, Row, cut, padded
@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     from replay.tui.app import ReplayApp
 
 _CELL_MOST = 60
+_KEYS: Keys = (
+    ("⏎", "ask"),
+    ("tab", "complete"),
+    ("↑↓", "history"),
+    ("^o", "to the answer"),
+    ("^e", "export"),
+    ("^j", "new line"),
+    ("esc", "back"),
+)
 _FIRST = "SELECT kind, severity, count(*) AS n FROM events GROUP BY ALL ORDER BY n DESC"
 
 
@@ -63,27 +72,6 @@ class HintBar(Bar):
         return [(" ", p.dim), (cut(self.text, width - 2), p.error if self.is_error else p.dim)]
 
 
-class PadKeysBar(Bar):
-    """The keys of the pad."""
-
-    def row(self, width: int) -> Row:
-        """Keys with their names, as many as fit."""
-        p = self.palette
-        keys = [
-            ("⏎", "ask"),
-            ("tab", "complete"),
-            ("↑↓", "history"),
-            ("^o", "to the answer"),
-            ("^e", "export"),
-            ("^j", "new line"),
-            ("esc", "back"),
-        ]
-        row: Row = [(" ", p.head)]
-        for key, name in keys:
-            row += [(key, p.head_focus), (f" {name}  ", p.head)]
-        return [*row, (" " * width, p.head)]
-
-
 class AnswerPanel(Panel):
     """The rows of the answer; enter goes to the place that a row names."""
 
@@ -107,10 +95,6 @@ class AnswerPanel(Panel):
             return "answer", ""
         count = len(self.answer.rows)
         return "answer", f"the first {count:,} rows (export has all)" if self.answer.more else f"{count:,} rows"
-
-    def _title(self, width: int) -> Row:
-        row = super()._title(width)
-        return [(row[0][0].replace("0 answer", "answer"), row[0][1]), *row[1:], ("  ", row[0][1])]
 
     def rows(self, width: int, height: int) -> Sequence[Row]:
         """Head and the rows around the one looked at."""
@@ -244,7 +228,7 @@ class SqlScreen(Screen[None]):
         yield area
         yield HintBar()
         yield AnswerPanel()
-        yield PadKeysBar()
+        yield KeysBar(_KEYS)
 
     def on_mount(self) -> None:
         """Names for completion are read meanwhile."""

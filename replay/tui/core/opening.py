@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from replay.report.wording import duration, size, visible
@@ -49,14 +50,15 @@ def at(files: Sequence[Listed], progress: Progress) -> int:
     return len(files)
 
 
-def peek(file: Listed, most: int) -> list[str]:
-    """Return the first lines of a file, safe to show; nothing of one that cannot be read."""
+@lru_cache(maxsize=8)
+def peek(file: Listed) -> tuple[str, ...]:
+    """Return the first lines of a file (64 KiB of it), safe to show; nothing of one that cannot be read."""
     try:
         with file.path.open("rb") as raw:
             encoding = encoding_of(raw.read(_PEEK))
         head = read_bytes(file.path, encoding, _PEEK)
     except (OSError, EOFError, ValueError):
-        return []
+        return ()
     if b"\0" in head:
-        return ["(a binary file)"]
-    return [visible(line) for line in head.decode("utf-8", "replace").split("\n")[:most]]
+        return ("(a binary file)",)
+    return tuple(visible(line) for line in head.decode("utf-8", "replace").split("\n"))

@@ -21,7 +21,7 @@ STATES = (
     "gone",
 )
 """Names of states, in the order of their codes."""
-UNKNOWN, WAITING, FAILED, GONE = (STATES.index(s) for s in ("unknown", "waiting", "failed", "gone"))
+RUNNING, WAITING = STATES.index("running"), STATES.index("waiting")
 NOTHING = 255
 """Code of a cell in which nothing is known."""
 

@@ -1,0 +1,117 @@
+"""The run without something, beside the run as it was: which causes there are, which are taken out, what comes of it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from duckdb import DuckDBPyConnection
+
+from replay import simulate
+from replay.report.model import Finding
+from replay.report.wording import duration, ranks_text, visible
+from replay.simulate import Cause, Change, Outcome, Phases, Without
+from replay.simulate.model import KINDS
+from replay.tui.core.spans import RUNNING, WAITING, Spans
+
+_SLOW = "slow"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something that can be taken out of the run: a cause, or a setting (`cause` is None) that would have been otherwise."""
+
+    key: str
+    name: str
+    told: str
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What comes of a change; `spans` is what ranks would do, None where nothing can be said."""
+
+    outcome: Outcome
+    spans: Spans | None
+
+
+def tried(con: DuckDBPyConnection, run_id: int, change: Change) -> Tried:
+    """Return a run with a change; an empty change tells what can be taken out of it."""
+    found = simulate.traced(con, change, run_id)
+    return Tried(found.outcome, None if found.phases is None else _spans(found.phases))
+
+
+def items(outcome: Outcome) -> tuple[Item, ...]:
+    """Return what can be taken out of a run, from the outcome of an empty change."""
+    made = [
+        Item(f"{n}", _name(cause), f"{cause.times:,} times, {duration(cause.own_s)} itself", cause)
+        for n, cause in enumerate(outcome.causes)
+        if cause.what in {*KINDS, _SLOW}
+    ]
+    if any(item.cause and item.cause.what == "compiles" for item in made):
+        made.append(Item("cache", "a cold compile cache", "as if it had held everything"))
+    if any(item.cause and item.cause.what == "recompiles" for item in made):
+        made.append(Item("guards", "recompiles at different moments", "as if ranks agreed on guards"))
+    return tuple(made)
+
+
+def _name(cause: Cause) -> str:
+    who = ranks_text(cause.ranks)
+    if cause.what == _SLOW:
+        return f"the slowness of {who}"
+    return f"{cause.what} on {who}"
+
+
+def change(listed: Iterable[Item], out: frozenset[str], ranks: Sequence[int]) -> Change:
+    """Return the change that takes some items out, by their keys; ranks are those of the run.
+
+    What is named twice is taken out once: compiles hold recompiles.
+    """
+    cut: dict[str, set[int]] = {}
+    for item in listed:
+        if item.key in out and item.cause is not None:
+            cut.setdefault(item.cause.what, set()).update(item.cause.ranks)
+    if "compiles" in cut and "recompiles" in cut:
+        cut["recompiles"] -= cut["compiles"]
+    slow = cut.pop(_SLOW, set())
+    everyone = set(ranks)
+    return Change(
+        without=tuple(
+            Without(what, () if members == everyone else tuple(sorted(members)))
+            for what, members in cut.items()
+            if members
+        ),
+        as_median=tuple(sorted(slow)),
+        warm_cache="cache" in out,
+        guard_collectives="guards" in out,
+    )
+
+
+def of_finding(listed: Iterable[Item], finding: Finding | None) -> str | None:
+    """Return the key of the item that a finding is about: told in a file of its evidence, of its ranks and no others."""
+    if finding is None:
+        return None
+    files = {proof.file for proof in finding.evidence}
+    for item in listed:
+        if item.cause is not None and item.cause.path in files and set(item.cause.ranks) == set(finding.ranks):
+            return item.key
+    return None
+
+
+def most_changed(outcome: Outcome, most: int) -> list[int]:
+    """Return the ranks to be shown: those that something is taken from, and those whose waiting changes most."""
+    order = sorted(outcome.ranks, key=lambda r: (-abs(r.own_s), -abs(r.waited_s - r.waits_s), r.rank))
+    return sorted(r.rank for r in order[:most])
+
+
+def limits(outcome: Outcome) -> list[str]:
+    """Return where the model does not hold, in words that are safe to show."""
+    return [visible(limit.text + (f"; to know: {limit.enable}" if limit.enable else "")) for limit in outcome.limits]
+
+
+def _spans(made: Phases) -> Spans:
+    count = len(made.rank)
+    none = np.full(count, -1, dtype=np.int64)
+    states = np.where(made.waits, WAITING, RUNNING).astype(np.uint8)
+    return Spans(
+        made.rank.astype(np.int32), made.t_lo, made.t_hi, states, none, none.astype(np.int32), (), none,
+    )  # fmt: skip

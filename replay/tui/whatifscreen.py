@@ -1,0 +1,219 @@
+"""What-if: a list of causes, each taken out with a key, and the run without them beside the run as it was."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, ClassVar
+
+from rich.cells import cell_len
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from replay.report.whatif import headline, replayed
+from replay.report.wording import duration
+from replay.simulate import Change
+from replay.tui.bars import Keys, KeysBar
+from replay.tui.core import pictures, whatif
+from replay.tui.core.session import Session
+from replay.tui.core.spans import NOTHING, STATES, Cells
+from replay.tui.core.whatif import Item, Tried
+from replay.tui.palette import SHAPES
+from replay.tui.panel import Panel, Row, padded, wrapped
+
+if TYPE_CHECKING:
+    pass
+
+_KEYS: Keys = (
+    ("space", "take out, put back"),
+    ("↑↓", "choose"),
+    ("0", "as it was"),
+    ("⏎", "go to its line"),
+    ("esc", "back"),
+)
+_LABEL = 14
+
+
+class WhatIfPanel(Panel):
+    """Causes, the answer, and lanes in pairs."""
+
+    NAME = "what-if"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at = 0
+        self.items: tuple[Item, ...] = ()
+        self.out: frozenset[str] = frozenset()
+        self.tried: Tried | None = None
+        self.note = "simulating the run as it was …"
+
+    def title(self) -> tuple[str, str]:
+        """Which run."""
+        session = self.session
+        several = session is not None and len(session.heads) > 1
+        return self.NAME, f"run {session.book.run_id}" if session is not None and several else ""
+
+    def rows(self, width: int, height: int) -> Sequence[Row]:
+        """The list, the answer below it, then what ranks did and would do."""
+        session, p = self.session, self.palette
+        if session is None or self.tried is None:
+            return [[(f"  {text}", p.dim)] for text in wrapped(self.note, width - 4, 8)]
+        outcome = self.tried.outcome
+        if outcome.cannot is not None:
+            return [[(f"  {text}", p.text)] for text in wrapped(f"Cannot say, because {outcome.cannot}.", width - 4, 8)]
+        rows: list[Row] = [self._item(n, item, width) for n, item in enumerate(self.items)]
+        if not rows:
+            rows = [[("  nothing is known that took time and could be taken out", p.dim)]]
+        rows.append([])
+        answer = self.note or headline(outcome)
+        rows += [[(f"  {text}", p.dim if self.note else p.strong)] for text in wrapped(answer, width - 4, 4)]
+        rows += [[(f"  {text}", p.dim)] for text in wrapped(replayed(outcome), width - 4, 4)]
+        rows += [
+            [(f"  {'! ' if n == 0 else '  '}{text}", p.warning)]
+            for limit in whatif.limits(outcome)
+            for n, text in enumerate(wrapped(limit, width - 6, 2))
+        ]
+        rows.append([])
+        return rows + self._lanes(session, self.tried, width, height - len(rows))
+
+    def _item(self, n: int, item: Item, width: int) -> Row:
+        p, is_here = self.palette, n == self.at
+        box = "[ ]" if item.key in self.out else "[x]"
+        saves = f"{duration(item.cause.saved_s)} saved without" if item.cause is not None else ""
+        row: Row = [("▶" if is_here else " ", p.mark), (f" {box} ", p.mark if item.key in self.out else p.text)]
+        room = width - 6 - cell_len(saves) - 1
+        name = max(min(room // 2, 40), 12)
+        row += [(padded(item.name, name), p.strong), (padded(f" {item.told}", room - name), p.dim), (saves, p.text)]
+        return [(t, s + p.cursor) for t, s in row] + [(" " * width, p.cursor)] if is_here else row
+
+    def _lanes(self, session: Session, tried: Tried, width: int, height: int) -> list[Row]:
+        book = session.book
+        if tried.spans is None or height < 3:
+            return []
+        cells = max(width - _LABEL - 11, 10)
+        window = book.window()
+        edges = window.edges(cells)
+        rows: list[Row] = []
+        ends = {r.rank: r for r in tried.outcome.ranks}
+        for rank in whatif.most_changed(tried.outcome, (height - 1) // 2):
+            told = ends[rank]
+            rows.append(self._lane(f"rank {rank} was", pictures.codes((rank,), book.spans, edges), told.logged_s))
+            rows.append(self._lane("would be", pictures.codes((rank,), tried.spans, edges), told.changed_s))
+        told_by = f"{SHAPES['running']} its own work  {SHAPES['waiting']} waiting for others"
+        return [*rows, [(f"{'would be:':>{_LABEL - 1}} {told_by}", self.palette.dim)]]
+
+    def _lane(self, label: str, codes: Cells, seconds: float) -> Row:
+        p = self.palette
+        looks = [(" ", p.dim) if c == NOTHING else (SHAPES[STATES[c]], p.states[c]) for c in codes.tolist()]
+        row: Row = [(f"{label:>{_LABEL - 1}} ", p.dim)]
+        row += [("".join(s for s, _ in run), style) for style, run in groupby(looks, key=lambda look: look[1])]
+        return [*row, (f" {duration(seconds):>9}", p.text)]
+
+    def move(self, direction: int) -> None:
+        """Another cause."""
+        self.at = min(max(self.at + direction, 0), max(len(self.items) - 1, 0))
+        self.redraw()
+
+    def click(self, row: int, cell: int) -> None:
+        """Choose a cause; a second click takes it out."""
+        screen = self.screen
+        if row < len(self.items) and isinstance(screen, WhatIfScreen):
+            if row == self.at:
+                screen.action_take_out()
+            self.at = row
+            self.redraw()
+
+
+class WhatIfScreen(Screen[None]):
+    """Opened at a finding, the run is shown without its cause at once."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,w", "leave", "back", show=False),
+        Binding("up,k", "move(-1)", show=False),
+        Binding("down,j", "move(1)", show=False),
+        Binding("space,x", "take_out", show=False),
+        Binding("0", "nothing", show=False),
+        Binding("enter", "line", show=False),
+    ]
+    DEFAULT_CSS = """
+    WhatIfScreen { layout: vertical; background: $background; }
+    """
+
+    def __init__(self, finding: str | None) -> None:
+        super().__init__()
+        self._finding = finding
+
+    @property
+    def _session(self) -> Session:
+        from replay.tui.app import ReplayApp
+
+        assert isinstance(self.app, ReplayApp), "this screen is of this app"
+        assert self.app.session is not None, "this screen is shown when a run is open"
+        return self.app.session
+
+    def compose(self) -> ComposeResult:
+        """The panel and its keys."""
+        yield WhatIfPanel()
+        yield KeysBar(_KEYS)
+
+    def on_mount(self) -> None:
+        """Ask what can be taken out."""
+        self.query_one(WhatIfPanel).focus()
+        run_id = self._session.book.run_id
+        self._session.slow.ask("what-if", lambda con: whatif.tried(con, run_id, Change()), self._list, self._fail)
+
+    def _list(self, found: Tried) -> None:
+        if not self.is_attached:
+            return
+        panel, story = self.query_one(WhatIfPanel), self._session.story
+        panel.items, panel.tried, panel.note = whatif.items(found.outcome), found, ""
+        key = whatif.of_finding(panel.items, story.finding(self._finding) if story and self._finding else None)
+        if key is not None:
+            panel.at = [item.key for item in panel.items].index(key)
+            self.action_take_out()
+        panel.redraw()
+
+    def action_take_out(self) -> None:
+        """Take the cause out, or put it back."""
+        panel = self.query_one(WhatIfPanel)
+        if panel.items:
+            self._try(panel.out ^ {panel.items[panel.at].key})
+
+    def action_nothing(self) -> None:
+        """Put everything back."""
+        self._try(frozenset())
+
+    def _try(self, out: frozenset[str]) -> None:
+        panel, book = self.query_one(WhatIfPanel), self._session.book
+        panel.out, panel.note = out, "simulating …"
+        wanted, run_id = whatif.change(panel.items, out, book.ranks), book.run_id
+        self._session.slow.ask("what-if", lambda con: whatif.tried(con, run_id, wanted), self._show, self._fail)
+        panel.redraw()
+
+    def _show(self, found: Tried) -> None:
+        if self.is_attached:
+            panel = self.query_one(WhatIfPanel)
+            panel.tried, panel.note = found, ""
+            panel.redraw()
+
+    def _fail(self, error: Exception) -> None:
+        if self.is_attached:
+            panel = self.query_one(WhatIfPanel)
+            panel.note = " ".join(str(error).split())
+            panel.redraw()
+
+    def action_move(self, direction: int) -> None:
+        """Another cause."""
+        self.query_one(WhatIfPanel).move(direction)
+
+    def action_line(self) -> None:
+        """Go to the line where the cause is first told."""
+        panel = self.query_one(WhatIfPanel)
+        cause = panel.items[panel.at].cause if panel.items else None
+        if cause is not None and cause.path is not None:
+            self.app.pop_screen()
+            self._session.go(f"{cause.path}:{cause.line}")
+
+    def action_leave(self) -> None:
+        """Back to the run."""
+        self._session.slow.interrupt()
+        self.app.pop_screen()
