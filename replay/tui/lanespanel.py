@@ -53,9 +53,9 @@ class LanesPanel(Panel):
         assert session is not None, "rows are asked for when there is something to look at"
         made = session.lanes
         notes = max((len(_named(lane)) for lane in made), default=1)
-        self._label = min(notes, _LABEL_MOST if width < 110 else _LABEL_MOST + _NOTE_MOST) + 2
-        self._cells = max(width - self._label - 1, 1)
-        legend = height >= 6
+        self._label = min(notes, _LABEL_MOST if width < 110 else _LABEL_MOST + _NOTE_MOST) + 3
+        self._cells = max(width - self._label, 1)
+        legend = height >= min(len(made) + 2, 6)
         room = max(height - 1 - legend, 1)
         here = session.lane()
         self._top = min(max(self._top, here - room + 1, 0), here, max(len(made) - room, 0))
@@ -107,7 +107,7 @@ class LanesPanel(Panel):
     ) -> Row:
         p = self.palette
         fold = ("▾" if lane.is_open else "▸") if lane.key else " "
-        name = padded(("  " if lane.depth else "") + _named(lane), self._label - 2)
+        name = padded(("  " if lane.depth else "") + _named(lane), self._label - 3)
         row: Row = [
             ("▶" if is_here else " ", p.mark),
             (fold, p.dim),

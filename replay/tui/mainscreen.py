@@ -94,7 +94,7 @@ class MainScreen(Screen[None]):
         """The panels that stand behind one on a narrow screen."""
         if name not in DECK or self._full is not None:
             return ""
-        return " ".join(f"{n}{other}" for n, other in enumerate(DECK, 2) if other != name)
+        return "  ".join(f"{n} {other}" for n, other in enumerate(DECK, 2) if other != name)
 
     def redraw(self) -> None:
         """Draw everything anew."""

@@ -49,6 +49,7 @@ class Palette:
     """Styles by role."""
 
     text: Style
+    """What is below all others: the only one with the background."""
     dim: Style
     strong: Style
     head: Style
@@ -69,10 +70,11 @@ def palette(theme: Theme) -> Palette:
     colours = _DARK_STATES if theme.dark else _LIGHT_STATES
     fore = theme.foreground or ("#d8dbe0" if theme.dark else "#1d2126")
     panel = theme.panel or ("#22262d" if theme.dark else "#e6e7e2")
+    back = theme.background or ("#14161a" if theme.dark else "#fbfbf8")
     dim = "#8a8f98" if theme.dark else "#5b616b"
     warning, error = theme.warning or "#e69f00", theme.error or "#ff6e40"
     return Palette(
-        text=Style(color=fore),
+        text=Style(color=fore, bgcolor=back),
         dim=Style(color=dim),
         strong=Style(color=fore, bold=True),
         head=Style(color=dim, bgcolor=panel),

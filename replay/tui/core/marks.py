@@ -26,7 +26,8 @@ def pieces(raw: str, values: Iterable[tuple[str, str]] = ()) -> list[Piece]:
     text = raw[:_LONGEST]
     found = _fields(text)
     for name, value in values:
-        if len(value) >= _SHORTEST_VALUE and (at := text.find(value)) >= 0:
+        at = _word(text, value) if len(value) >= _SHORTEST_VALUE else -1
+        if at >= 0:
             span = (at, at + len(value), name)
             if not any(lo < span[1] and span[0] < hi for lo, hi, _ in found):
                 found.append(span)
@@ -41,6 +42,17 @@ def pieces(raw: str, values: Iterable[tuple[str, str]] = ()) -> list[Piece]:
     if len(raw) > len(text):
         made.append(Piece(f" … {len(raw) - len(text):,} characters more"))
     return made
+
+
+def _word(text: str, value: str) -> int:
+    """Where a value stands in a text, not as a part of a longer word; -1 if nowhere."""
+    at = text.find(value)
+    while at >= 0:
+        before, behind = text[at - 1 : at] if at else "", text[at + len(value) : at + len(value) + 1]
+        if not (before.isalnum() and value[0].isalnum()) and not (behind.isalnum() and value[-1].isalnum()):
+            return at
+        at = text.find(value, at + 1)
+    return -1
 
 
 def _fields(text: str) -> list[tuple[int, int, str]]:

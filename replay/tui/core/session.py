@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 MOST_LANES = 24
 """From more ranks than this on they are shown in groups, until somebody wants otherwise."""
+_USUAL = frozenset({"running", "gone", "unknown"})
+"""States that say nothing of how long something took that a finding is about."""
 
 
 class Session:
@@ -61,6 +63,8 @@ class Session:
         self.is_playing = False
         self._been: list[tuple[int | None, int | None]] = []
         self._pending = ""
+        self._is_untimed = False
+        """Whether the line that was gone to is told without a time: then its event's time is taken."""
         self._take(opened.book)
 
     # Opening
@@ -212,19 +216,19 @@ class Session:
         """Show what went on at a finding: the cursor in the middle of the wait, the wait in the middle of the picture."""
         if ref.t is None or ref.run_id != self.book.run_id:
             return
-        spans, t = self.book.spans, ref.t
-        lo = hi = t
-        for rank in (ref.rank, *at_fault[:8]):
-            if rank is None:
-                continue
-            doing = spans.at(t, rank)
-            if doing is not None and rank == ref.rank and doing.state != "waiting":
-                after = spans.at(doing.t_hi + 1e-6, rank)
-                doing = after if after is not None and after.state == "waiting" else doing
-            if doing is not None and doing.state not in {"running", "gone"}:
+        spans = self.book.spans
+        lo = hi = ref.t
+        if ref.rank is not None:
+            wait = spans.wait_for(ref.rank, at_fault, ref.t)
+            doing = wait or spans.at(ref.t, ref.rank)
+            if doing is not None and doing.state not in _USUAL:
+                lo, hi = doing.t_lo, doing.t_hi
+            if wait is not None:
+                self.walk.place = replace(self.walk.place, t=(lo + hi) / 2)
+        for rank in at_fault[:8]:
+            doing = spans.at(self.walk.place.t, rank)
+            if doing is not None and doing.state not in _USUAL:
                 lo, hi = min(lo, doing.t_lo), max(hi, doing.t_hi)
-                if rank == ref.rank and doing.state == "waiting":
-                    self.walk.place = replace(self.walk.place, t=(doing.t_lo + doing.t_hi) / 2)
         self.walk.show(lo, hi)
         self.walk.window = self.walk.window.holding(self.walk.place.t)
 
@@ -294,6 +298,7 @@ class Session:
 
     def _stand(self, run_id: int, file_id: int | None, line_no: int | None, rank: int | None, t: float | None) -> None:
         self._been.clear()
+        self._is_untimed = t is None
         moment = self.walk.place.t if t is None else min(max(t, self.book.first), self.book.last)
         looked_at = self.walk.place.rank if rank is None else rank
         here = self.book.track.at(moment, rank)
@@ -309,8 +314,12 @@ class Session:
             return
         positions = np.searchsorted(self.book.track.seq, seqs)
         position = int(positions[0])
-        if position < len(self.book.track) and abs(float(self.book.track.t[position]) - place.t) < 1e-3:
-            self.walk.place = replace(place, event=position)
+        if position >= len(self.book.track):
+            return
+        t = float(self.book.track.t[position])
+        if self._is_untimed or abs(t - place.t) < 1e-3:
+            self.walk.to_event(position, remember=False)
+            self.walk.place = replace(self.walk.place, file_id=file_id, line_no=line_no)
             self._changed()
 
     def next_run(self, direction: int) -> None:

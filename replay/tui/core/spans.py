@@ -1,6 +1,6 @@
 """What each rank was doing, as columns: the spans of the table `states`, asked for a moment or for a row of cells."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -129,6 +129,16 @@ class Spans:
         if span < lane.start or self.t_hi[span] < t:
             return None
         return self.doing(span)
+
+    def wait_for(self, rank: int, late: Iterable[int], t: float) -> Doing | None:
+        """Return the span, nearest to a time, in which a rank waited for one of some ranks."""
+        lane, wanted = self.lane(rank), frozenset(late)
+        known = [n for n, (_, ranks) in enumerate(self._details) if wanted.intersection(ranks)]
+        found = lane.start + np.flatnonzero(np.isin(self._detail[lane], known))
+        if not len(found):
+            return None
+        away = np.maximum(np.maximum(self.t_lo[found] - t, t - self.t_hi[found]), 0.0)
+        return self.doing(int(found[away.argmin()]))
 
     def groups_at(self, t: float) -> list[Group]:
         """Return what goes on at a time, the fewest ranks first: the odd one matters."""

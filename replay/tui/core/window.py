@@ -98,21 +98,20 @@ def ruler(
     """
     first, last = bisect_left(bounds, window.t_lo), bisect_right(bounds, window.t_hi)
     inside = last - first
-    if inside and inside * 3 <= cells:
-        marks, free = [], -1
-        for n in range(first, last):
-            cell = window.cell(bounds[n], cells)
-            if cell is None:
-                continue
-            # The word stands in the step that begins here.
-            text = f"step {steps[n + 1]}" if n + 1 < len(steps) else ""
-            shown = text if cell >= free and text else ""
-            free = cell + len(text) + 2 if shown else free
-            marks.append(Mark(cell, shown, True))
-        if first < len(steps) and (not marks or marks[0].cell > room):
-            marks.insert(0, Mark(0, f"step {steps[first]}", False))
-        return marks
-    return ticks(window, cells, begin)
+    if not inside or inside * 3 > cells:
+        return ticks(window, cells, begin)
+    ends = [window.cell(bounds[n], cells) or 0 for n in range(first, last)]
+    begins = [0, *ends]
+    named = [f"step {steps[n]}" if n < len(steps) else "" for n in range(first, last + 1)]
+    # Where not all have room it is the long steps that are named: they are what is looked at.
+    lengths = [end - start for start, end in zip(begins, [*ends, cells], strict=True)]
+    free, shown = np.ones(cells + room, dtype=np.bool_), set()
+    for n in sorted(range(len(begins)), key=lambda n: -lengths[n]):
+        place = slice(begins[n], begins[n] + len(named[n]) + 1)
+        if lengths[n] and named[n] and begins[n] + len(named[n]) <= cells and free[place].all():
+            free[place] = False
+            shown.add(n)
+    return [Mark(cell, named[n] if n in shown else "", n > 0) for n, cell in enumerate(begins) if n or 0 in shown]
 
 
 def laid(marks: Sequence[Mark], cells: int, cursor: int | None) -> str:
