@@ -5,16 +5,12 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
-from textual.geometry import Size
 from textual.screen import ModalScreen
-from textual.strip import Strip
-from textual.widget import Widget
 
 from replay.tui.core.spans import STATES
 from replay.tui.keys import GROUPS, KEYS
 from replay.tui.palette import JOINT, ODD_JOINT, SEVERE, SHAPES
-from replay.tui.panel import Row, padded, strip_of, wrapped
+from replay.tui.panel import Panel, Row, padded, wrapped
 
 if TYPE_CHECKING:
     from replay.tui.palette import Palette
@@ -70,30 +66,33 @@ def _pictures(p: "Palette") -> list[Row]:
     return rows
 
 
-class _Rows(Widget):
-    """The rows of the help, as high as they are."""
+class HelpPanel(Panel):
+    """The help, moved up and down."""
 
-    DEFAULT_CSS = """
-    _Rows { height: auto; width: 1fr; }
-    """
+    NAME = "help"
 
-    def _made(self, width: int) -> list[Row]:
-        from replay.tui.app import ReplayApp
+    def __init__(self) -> None:
+        super().__init__()
+        self._top = 0
 
-        assert isinstance(self.app, ReplayApp), "help is of this app"
-        return help_rows(self.app.palette, width)
+    def title(self) -> tuple[str, str]:
+        """How to leave."""
+        return "help", "↑↓ move  esc back"
 
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Rows at this width."""
-        return len(self._made(width))
+    def rows(self, width: int, height: int) -> list[Row]:
+        """As many rows as there is room for."""
+        rows = help_rows(self.palette, width)
+        self._top = min(max(self._top, 0), max(len(rows) - height, 0))
+        return rows[self._top : self._top + height]
 
-    def render_line(self, y: int) -> Strip:
-        """Return one row; Textual asks."""
-        from replay.tui.app import ReplayApp
+    def move(self, direction: int) -> None:
+        """Up or down."""
+        self._top += direction
+        self.redraw()
 
-        assert isinstance(self.app, ReplayApp), "help is of this app"
-        rows = self._made(self.size.width)
-        return strip_of(rows[y] if y < len(rows) else [], self.size.width, self.app.palette.text)
+    def scrolled(self, direction: int, cell: int) -> None:
+        """The wheel moves three rows."""
+        self.move(3 * direction)
 
 
 class HelpScreen(ModalScreen[None]):
@@ -101,22 +100,23 @@ class HelpScreen(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,f1", "leave", "leave", show=False),
-        Binding("down,j", "scroll(1)", "down", show=False),
-        Binding("up,k", "scroll(-1)", "up", show=False),
+        Binding("down,j", "move(1)", "down", show=False),
+        Binding("up,k", "move(-1)", "up", show=False),
+        Binding("pagedown,space", "move(20)", "down", show=False),
+        Binding("pageup", "move(-20)", "up", show=False),
     ]
-    DEFAULT_CSS = """
-    HelpScreen { align: center middle; background: $background; }
-    HelpScreen VerticalScroll { width: 100%; height: 100%; background: $background; padding: 1 1 0 1; }
-    """
 
     def compose(self) -> ComposeResult:
         """All rows."""
-        with VerticalScroll():
-            yield _Rows()
+        yield HelpPanel()
 
-    def action_scroll(self, direction: int) -> None:
+    def on_mount(self) -> None:
+        """The panel has the keys."""
+        self.query_one(HelpPanel).focus()
+
+    def action_move(self, direction: int) -> None:
         """Move the text."""
-        self.query_one(VerticalScroll).scroll_relative(y=3 * direction, animate=False)
+        self.query_one(HelpPanel).move(direction)
 
     def action_leave(self) -> None:
         """Close."""

@@ -16,9 +16,9 @@ class PromptScreen(ModalScreen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "leave", show=False)]
     DEFAULT_CSS = """
     PromptScreen { align: left bottom; background: $background 0%; }
-    PromptScreen > Vertical { height: 3; background: $panel; }
-    PromptScreen Static { height: 1; padding: 0 1; color: $secondary; }
-    PromptScreen Input { height: 1; border: none; padding: 0 1; background: $panel; }
+    PromptScreen > Vertical { height: auto; background: $panel; }
+    PromptScreen Static { height: auto; padding: 0 1; color: $secondary; }
+    PromptScreen Input, PromptScreen Input:focus { height: 1; border: none; padding: 0 1; background: $panel; }
     """
 
     def __init__(self, sign: str, hint: str, text: str, done: Callable[[str], None]) -> None:

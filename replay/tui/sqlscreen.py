@@ -25,9 +25,9 @@ _KEYS: Keys = (
     ("⏎", "ask"),
     ("tab", "complete"),
     ("↑↓", "history"),
-    ("^o", "to the answer"),
+    ("^o", "answer"),
     ("^e", "export"),
-    ("^j", "new line"),
+    ("^j", "line"),
     ("esc", "back"),
 )
 _FIRST = "SELECT kind, severity, count(*) AS n FROM events GROUP BY ALL ORDER BY n DESC"
