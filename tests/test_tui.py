@@ -1,47 +1,41 @@
 """The screens, driven by keys alone: from the first finding to the line that explains it."""
 
 import asyncio
+import atexit
+import shutil
+import tempfile
 import threading
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual.events import MouseScrollDown, MouseScrollUp
+from tui_driver import CASES, ROOT, SIZES, app_of, drive, screen, settle, typed
 
 from replay.report.wording import visible
 from replay.run import open_run
 from replay.tui.app import ReplayApp
 from replay.tui.core import goal, marks, wanted
+from replay.tui.core.window import Mark, laid
+from replay.tui.keys import KEYS
 from replay.tui.layout import stand
+from replay.tui.palette import JOINT, ODD_JOINT, SEVERE, SHAPES
 from replay.tui.panel import wrapped
 
-ROOT = Path(__file__).resolve().parent.parent
-CASES = ROOT.parent / "shared" / "cases"
-SIZES = [(80, 24), (120, 40), (240, 70)]
-
-
-def screen(app: ReplayApp) -> list[str]:
-    return [strip.text for strip in app.screen._compositor.render_strips()]
+READ = Path(tempfile.mkdtemp(prefix="replay-test-tui-"))
+"""Databases of the logs that these tests open: each is made once."""
+atexit.register(shutil.rmtree, READ, ignore_errors=True)
 
 
 def walk(logs: Path, keys: list[str], size: tuple[int, int], tmp_path: Path) -> tuple[list[str], ReplayApp]:
     """Open logs, press keys, and return what the screen shows then."""
-    app = ReplayApp(lambda progress: open_run([logs], db=tmp_path / "run.duckdb", progress=progress), [str(logs)])
+    app = app_of(logs, READ / f"{logs.parent.name}.duckdb")
 
-    async def drive() -> list[str]:
-        async with app.run_test(size=size) as pilot:
-            while app.session is None and app.failed is None:
-                await pilot.pause(0.01)
-            for key in [None, *keys]:
-                if key is not None:
-                    await pilot.press(key)
-                while app.session is not None:
-                    await asyncio.get_running_loop().run_in_executor(None, app.session.wait)
-                    await pilot.pause()
-                    if not app.session.is_busy:
-                        break
-            await pilot.pause()
-            return screen(app)
+    async def look(app: ReplayApp, pilot: object) -> list[str]:
+        return screen(app)
 
-    return asyncio.run(drive()), app
+    return drive(app, keys, size, look), app
 
 
 def case(name: str) -> Path:
@@ -156,3 +150,202 @@ def test_a_filter_and_a_goal_say_what_they_mean() -> None:
     assert wanted.parse("where: severity = 'error'").where == "severity = 'error'"
     assert goal.parse("+12.5", 100.0, 200.0).number == 112.5
     assert goal.parse("a/b.log:7", 0, 1) == goal.Goal(goal.What.LINE, 7.0, "a/b.log")
+
+
+def held(logs: Path, keys: list[str], tmp_path: Path, then: Callable[[ReplayApp, Any], Awaitable[Any]]) -> Any:
+    """What is true of the app after some keys, while it is still running."""
+    return drive(app_of(logs, READ / f"{logs.parent.name}.duckdb"), keys, (120, 40), then)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("REPLAY_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("where", ["corpus", "case"])
+def test_the_whole_story_from_the_first_finding_to_the_guard_and_back(where: str, tmp_path: Path) -> None:
+    logs = corpus("recompile-one-rank") if where == "corpus" else case("ragged-one-rank")
+    size = (80, 24)
+    first, _ = walk(logs, [], size, tmp_path)
+    assert any("recompiled forward while" in row for row in first)
+    assert any("waiting" in row for row in first)
+    late, _ = walk(logs, ["c"], size, tmp_path)
+    assert any("waited" in row and "compiled again" in row for row in late[-2:])
+    why, _ = walk(logs, ["c", "c"], size, tmp_path)
+    assert any("because a guard failed" in row for row in why[-2:])
+    end, _ = walk(logs, ["c", "c", "5"], size, tmp_path)
+    assert any("expected" in row for row in end)
+    assert any("actual" in row for row in end)
+    back, app = walk(logs, ["c", "c", "o", "o"], size, tmp_path)
+    assert back[0] == first[0]
+    assert app.failed is None
+
+
+def test_the_history_of_queries_comes_back_with_the_arrow_keys(tmp_path: Path) -> None:
+    logs = corpus("healthy")
+    ask = ["s", "ctrl+u", *typed("SELECT 41 + 1 AS answer"), "enter"]
+    shown, _ = walk(logs, ask, (100, 30), tmp_path)
+    assert any("42" in row for row in shown)
+    again, _ = walk(logs, ["s", "up"], (100, 30), tmp_path)
+    assert "SELECT 41 + 1 AS answer" in again[0]
+    assert (tmp_path / "cache" / "sql-history.json").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"), [("a.csv", "answer\n42\n"), ("a.jsonl", '{"answer": 42}\n'), ("a.parquet", "PAR1")]
+)
+def test_an_answer_is_exported(name: str, begin: str, tmp_path: Path) -> None:
+    keys = ["s", "ctrl+u", *typed("SELECT 42 AS answer"), "enter", "ctrl+e", "ctrl+u", *typed(name), "enter"]
+    shown, _ = walk(corpus("healthy"), keys, (100, 30), tmp_path)
+    assert any("wrote" in row for row in shown)
+    assert (tmp_path / name).read_bytes().startswith(begin.encode())
+
+
+def test_a_wrong_export_says_so(tmp_path: Path) -> None:
+    keys = ["s", "enter", "ctrl+e", "ctrl+u", *typed("a.txt"), "enter"]
+    shown, _ = walk(corpus("healthy"), keys, (100, 30), tmp_path)
+    assert any("a file ends in .csv, .jsonl or .parquet" in row for row in shown)
+
+
+def test_a_row_of_an_answer_leads_to_its_line(tmp_path: Path) -> None:
+    query = "SELECT file_id, line_no FROM guard_failures WHERE line_no > 100 ORDER BY ALL LIMIT 1"
+    keys = ["s", "ctrl+u", *typed(query), "enter", "ctrl+o", "enter"]
+    shown, _ = walk(corpus("recompile-one-rank"), keys, (120, 40), tmp_path)
+    assert any("3/stderr.log:" in row for row in shown)
+
+
+def test_tab_completes_names_of_tables_and_columns(tmp_path: Path) -> None:
+    keys = ["s", "ctrl+u", *typed("FROM guard_fa"), "tab", *typed(" WHERE expe"), "tab"]
+    shown, _ = walk(corpus("healthy"), keys, (100, 30), tmp_path)
+    assert "FROM guard_failures WHERE expected" in shown[0]
+
+
+def test_the_mouse_moves_the_cursor_unfolds_and_zooms(tmp_path: Path) -> None:
+    async def look(app: ReplayApp, pilot: Any) -> None:
+        session = app.session
+        assert session is not None
+        await pilot.click("#lanes", offset=(40, 2))
+        await settle(app, pilot)
+        assert session.walk.place.rank == 0
+        moment, span = session.walk.place.t, session.walk.window.span
+        await pilot.click("#lanes", offset=(20, 4))
+        await settle(app, pilot)
+        assert session.walk.place.rank == 2
+        assert session.walk.place.t < moment
+        await pilot._post_mouse_events([MouseScrollUp], "#lanes", offset=(30, 3), button=0)
+        await settle(app, pilot)
+        assert session.walk.window.span < span
+        await pilot.click("#events", offset=(30, 3))
+        await settle(app, pilot)
+        assert app.focused is not None
+        assert app.focused.id == "events"
+        event = session.walk.place.event
+        await pilot._post_mouse_events([MouseScrollDown], "#events", offset=(30, 3), button=0)
+        await settle(app, pilot)
+        assert session.walk.place.event == event + 1
+
+    held(corpus("recompile-one-rank"), ["0"], tmp_path, look)
+
+
+def test_play_runs_forwards_and_backwards_and_ends_at_the_rim(tmp_path: Path) -> None:
+    async def look(app: ReplayApp, pilot: Any) -> None:
+        session = app.session
+        assert session is not None
+        session.walk.to_time(session.book.first + 20)
+        began = session.walk.place.t
+        session.play()
+        session.tick(2.0)
+        assert session.walk.place.t == pytest.approx(began + 2)
+        session.walk.reverse()
+        session.tick(4.0)
+        assert session.walk.place.t == pytest.approx(began - 2)
+        session.walk.faster(1)
+        session.tick(1.0)
+        assert session.walk.place.t == pytest.approx(began - 4)
+        session.tick(1e6)
+        assert session.walk.place.t == session.book.first
+        assert not session.is_playing
+
+    held(corpus("recompile-one-rank"), [], tmp_path, look)
+
+
+def test_every_key_is_in_the_help_and_in_the_palette(tmp_path: Path) -> None:
+    async def look(app: ReplayApp, pilot: Any) -> tuple[str, set[str]]:
+        commands = {command.title for command in app.get_system_commands(app.screen)}
+        await pilot.press("question_mark")
+        await pilot.resize_terminal(240, 70)
+        await settle(app, pilot)
+        return "\n".join(screen(app)), commands
+
+    shown, commands = held(corpus("healthy"), [], tmp_path, look)
+    for key in KEYS:
+        assert key.shown in shown
+        assert any(title.startswith(key.help) for title in commands)
+
+
+def test_a_command_of_the_palette_is_run(tmp_path: Path) -> None:
+    async def look(app: ReplayApp, pilot: Any) -> bool:
+        await pilot.press("ctrl+p", *typed("play the other way round"))
+        while not app.screen.query("OptionList Option, CommandList"):
+            await pilot.pause(0.01)
+        for _ in range(500):  # the palette searches in its own time
+            await pilot.press("enter")
+            await pilot.pause(0.01)
+            assert app.session is not None
+            if app.session.walk.speed < 0:
+                return True
+        return False
+
+    assert held(corpus("healthy"), [], tmp_path, look)
+
+
+def test_copy_is_markdown_and_a_picture_is_saved(tmp_path: Path) -> None:
+    async def look(app: ReplayApp, pilot: Any) -> str:
+        return app.clipboard
+
+    copied = held(corpus("recompile-one-rank"), ["y", "P"], tmp_path, look)
+    assert "Rank 3 recompiled forward" in copied
+    assert "stderr.log:" in copied
+    pictures = list(tmp_path.glob("replay-*.svg"))
+    assert len(pictures) == 1
+    assert "<svg" in pictures[0].read_text()
+
+
+def test_what_if_takes_out_the_cause_of_the_finding_and_puts_it_back(tmp_path: Path) -> None:
+    logs = corpus("recompile-one-rank")
+    without, _ = walk(logs, ["w"], (120, 40), tmp_path)
+    assert any("Without recompiles on rank 3" in row and "saved" in row for row in without)
+    assert any("[ ] recompiles on 3" in row for row in without)
+    put_back, _ = walk(logs, ["w", "space"], (120, 40), tmp_path)
+    assert not any("[ ]" in row for row in put_back)
+    assert any("What is known to have taken time" in row for row in put_back)
+
+
+def test_repro_writes_only_when_it_is_told_to(tmp_path: Path) -> None:
+    async def look(app: ReplayApp, pilot: Any) -> None:
+        assert any("import torch" in row for row in screen(app))
+        assert not (tmp_path / "repro-F1").exists()
+        await pilot.press("r", "n", "o", "enter")
+        await settle(app, pilot)
+        assert any("not run" in row for row in screen(app))
+        assert not (tmp_path / "repro-F1").exists()
+        await pilot.press("w")
+        while not any("REPORT.md" in row or "!" in row for row in screen(app)):
+            await pilot.pause(0.05)
+        assert (tmp_path / "repro-F1" / "repro.py").read_text().startswith("#")
+
+    held(corpus("recompile-one-rank"), ["x"], tmp_path, look)
+
+
+def test_states_marks_and_folds_differ_in_shape_not_only_in_colour() -> None:
+    shapes = [*SHAPES.values(), *SEVERE.values(), JOINT, ODD_JOINT]
+    assert len(set(shapes)) == len(shapes)
+
+
+def test_the_word_of_a_step_moves_out_of_the_way_of_the_cursor() -> None:
+    found = [Mark(2, "step 4", True), Mark(20, "step 5", True)]
+    assert laid(found, 30, None) == "  step 4            step 5    "
+    assert laid(found, 30, 4) == "    ▼step 4         step 5    "
+    assert laid(found, 30, 23) == "  step 4               ▼step 5"
+    assert laid(found, 28, 25) == "  step 4           step 5▼  "

@@ -40,6 +40,8 @@ class MainScreen(Screen[None]):
         self._deck = "findings"
         self._full: str | None = None
         self._stood: tuple[int, int, int, str, str | None] | None = None
+        self._is_made = False
+        """Whether the panels are there: an answer of a desk may come before them."""
 
     @property
     def _session(self) -> Session:
@@ -59,6 +61,7 @@ class MainScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Keys go to the findings first: that is what one came for."""
+        self._is_made = True
         self.stand_panels()
         self.query_one(FindingsPanel).focus()
         self.set_interval(_TICK_S, self._tick)
@@ -72,6 +75,8 @@ class MainScreen(Screen[None]):
 
     def stand_panels(self) -> None:
         """Stand panels and bars as the size allows, if that is another way than they stand."""
+        if not self._is_made:
+            return
         width, height = self.size
         wanted = (width, height, self.query_one(LanesPanel).wanted_height(), self._deck, self._full)
         if not width or not height or wanted == self._stood:

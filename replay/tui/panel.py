@@ -11,6 +11,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
+from replay.report.wording import visible
 from replay.tui.core.session import Session
 from replay.tui.palette import Palette
 
@@ -223,6 +224,6 @@ class Panel(Drawn, can_focus=True):
 
 
 def strip_of(row: Row, width: int, base: Style) -> Strip:
-    """Return a row as Textual draws it, in exactly `width` cells."""
-    segments = [Segment(text, base + style) for text, style in row if text]
+    """Return a row as Textual draws it, in exactly `width` cells. What is not printable is made visible, whoever forgot to."""
+    segments = [Segment(text if text.isprintable() else visible(text), base + style) for text, style in row if text]
     return Strip(segments).adjust_cell_length(width, base)

@@ -277,7 +277,8 @@ class SqlScreen(Screen[None]):
             return len(before) - 1, len(before[-1])
 
         area.replace(written, place(begin), place(cursor))
-        area.move_cursor(place(begin + len(written)))
+        row, column = place(begin)
+        area.move_cursor((row, column + len(written)))
         self.hint()
 
     def older(self) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from duckdb import DuckDBPyConnection
 
+from replay.report.wording import visible
 from replay.tui.core.track import Track
 
 PAGE = 256
@@ -16,7 +17,7 @@ _KEPT = 64
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What the database knows of one event beyond its columns in the track."""
+    """What the database knows of one event beyond its columns in the track; `summary` is safe to show."""
 
     summary: str
     ref_table: str
@@ -76,4 +77,4 @@ def fetch(con: DuckDBPyConnection, seqs: list[int]) -> list[Words]:
         """,
         {"lo": min(seqs), "hi": max(seqs), "seqs": seqs},
     ).fetchall()
-    return [Words(*row) for row in rows]
+    return [Words(visible(summary), *rest) for summary, *rest in rows]
