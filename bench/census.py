@@ -62,7 +62,9 @@ VERSIONS = [
     "2.32.3",
 ]
 LEVELS = ("INFO", "WARN", "ATTN")
-TYPED = frozenset({"nccl_channel", "nccl_comm", "nccl_coll", "nccl_topo", "nccl_env", "nccl_net", "nccl_warn"})
+TYPED = frozenset(
+    {"nccl_channel", "nccl_comm", "nccl_coll", "nccl_topo", "nccl_env", "nccl_net", "nccl_warn", "nccl_warn_only"}
+)
 CLASSES = ("typed", "known text", "not recognised")
 _CONVERSION = re.compile(r"%([-+ #0]*)([0-9*]*)(\.[0-9*]+)?(?:hh|h|ll|l|z|j|t|L)?([a-zA-Z%])")
 _SIGNS = re.compile("[*#]")

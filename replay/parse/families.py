@@ -74,7 +74,7 @@ BY_ARTIFACT: dict[str, tuple[str, ...]] = {
 }
 
 
-NCCL_WARNING = ("nccl_net", "nccl_warn", "nccl_other", "nccl_text")
+NCCL_WARNING = ("nccl_net", "nccl_warn", "nccl_warn_only", "nccl_other", "nccl_text")
 
 
 def families(header: str, marker: str | None) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from replay.parse.rows import Rows
 
 _KNOWN = "nccl_known"
 """Shapes of the messages that are known and carry nothing to keep."""
+_WARNINGS = ("nccl_warn", "nccl_warn_only", "nccl_other")
 
 
 ALONE: dict[tuple[str, str], Rows | None] = {
@@ -51,8 +52,7 @@ class NcclLines:
             "nccl_env": variable_row,
             "nccl_topo": Topology().rows,
             "nccl_info": self._warnings.remark,
-            "nccl_warn": self._warnings.rows,
-            "nccl_other": self._warnings.rows,
+            **dict.fromkeys(_WARNINGS, self._warnings.rows),
         }
 
     def feed(self, segment: Segment) -> str | None:
@@ -66,7 +66,7 @@ class NcclLines:
             take = self._by_family.get(match.family)
             if take:
                 take(self._sink, segment)
-            if match.family not in {"nccl_warn", "nccl_other"} and segment.head.get("nccl_level") in {"WARN", "ATTN"}:
+            if match.family not in _WARNINGS and segment.head.get("nccl_level") in {"WARN", "ATTN"}:
                 self._warnings.other(self._sink, segment)
         elif match.family == "nccl_ras":
             self._ras.rows(self._sink, segment)
