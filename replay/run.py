@@ -20,6 +20,7 @@ import duckdb
 from duckdb import DuckDBPyConnection
 
 from replay.errors import InputError, UsageError
+from replay.resources import cache_dir
 from replay.sources.model import Batch, Hints, Inventory, SourceFile
 from replay.store import database, fingerprint, schema
 from replay.store.fingerprint import Fingerprint
@@ -250,7 +251,7 @@ def _place(given: list[str], hints: Hints, inventory: Inventory, db: Path | None
     """Where the database goes: never inside the logs, which it would change."""
     if db is None:
         names = [f"{inventory.files[0].digest}/stdin" if p == "-" else os.path.realpath(p) for p in given]
-        db = database.cache_dir() / f"{fingerprint.key(names, hints)}.duckdb"
+        db = cache_dir() / f"{fingerprint.key(names, hints)}.duckdb"
     place = Path(os.path.abspath(db))
     root = inventory.root
     if root is not None and root.is_dir() and place.is_relative_to(root.resolve()):

@@ -1,11 +1,13 @@
 """Lines of failures through the parser, for tests: no files, no database. "[rank3]: " is peeled as sources peel it."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
+import columns
+
 from replay.grammar.executor import shared
-from replay.parse.model import Counts, Reading, Segment, Value
+from replay.parse.model import Column, Counts, Reading, Segment, Value
 from replay.parse.pipeline import parse_file
 from replay.sources.model import Batch, Hints, Identity, Line, SourceFile
 from replay.store import schema
@@ -29,18 +31,17 @@ class Rows:
         self.kinds.append(kind)
 
     def lines(self, batch: Batch, read: Reading) -> None:
-        self.kinds += [kind for kind in read.kinds if kind is not None]
+        self.kinds += columns.kinds(read)
 
-    def rows(self, table: str, columns: dict[str, Sequence[Value]]) -> None:
-        assert columns.keys() <= self._columns[table] | {"writer_id"}
-        for values in zip(*columns.values(), strict=True):
-            row = dict(zip(columns, values, strict=True))
+    def rows(self, table: str, count: int, told: Mapping[str, Column]) -> None:
+        assert told.keys() <= self._columns[table] | {"writer_id"}
+        for row in columns.rows(count, told):
             self.tables[table].append({"rank": self.identities[row["writer_id"]].rank} | row)
 
-    def row(self, table: str, segment: Segment, **columns: Value) -> None:
-        assert columns.keys() <= self._columns[table], f"{table} lacks {columns.keys() - self._columns[table]}"
+    def row(self, table: str, segment: Segment, **told: Value) -> None:
+        assert told.keys() <= self._columns[table], f"{table} lacks {told.keys() - self._columns[table]}"
         row: dict[str, Any] = {"rank": self.identities[segment.writer_id].rank, "line_no": segment.line.line_no}
-        row |= {"t_lo": segment.t, "complete": segment.line.whole and not segment.torn} | columns
+        row |= {"t_lo": segment.t, "complete": segment.line.whole and not segment.torn} | told
         self.tables[table].append(row)
 
     def of(self, table: str, *names: str) -> list[tuple[Any, ...]]:

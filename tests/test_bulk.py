@@ -4,13 +4,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from replay.grammar import texts
 from replay.grammar.bulk import BulkExecutor
 from replay.grammar.executor import shared
 from replay.grammar.model import Match
+from replay.grammar.texts import Listed, Spans
 from replay.parse.families import BY_HEADER
 from replay.parse.pipeline import parse_file
 from replay.resources import folder
@@ -63,7 +66,14 @@ POOL = [
 ]
 
 
-def tables(logs: Path, *, at_once: bool) -> dict[str, list[str]]:
+def tables(logs: Path, *, at_once: bool, natively: bool = True) -> dict[str, list[str]]:
+    with pytest.MonkeyPatch.context() as patch:
+        if not natively:
+            patch.setattr(texts, "native", None)
+        return _tables(logs, at_once=at_once)
+
+
+def _tables(logs: Path, *, at_once: bool) -> dict[str, list[str]]:
     con = duckdb.connect()
     schema.create(con)
     sink = TableSink(con)
@@ -84,9 +94,17 @@ def tables(logs: Path, *, at_once: bool) -> dict[str, list[str]]:
     return found
 
 
+def assert_equal_ways(logs: Path) -> None:
+    """One by one in Python, at once in Python, and at once by the native scanner where it was built."""
+    expected = tables(logs, at_once=False, natively=False)
+    assert tables(logs, at_once=True, natively=False) == expected
+    if texts.is_native():
+        assert tables(logs, at_once=True) == expected
+
+
 @pytest.mark.parametrize("case", CORPORA, ids=lambda p: p.name)
 def test_own_corpus(case: Path) -> None:
-    assert tables(case / "logs", at_once=True) == tables(case / "logs", at_once=False)
+    assert_equal_ways(case / "logs")
 
 
 @pytest.mark.skipif(not REAL, reason="the real logs are not here")
@@ -95,7 +113,7 @@ def test_real_logs(tmp_path: Path) -> None:
     logs.mkdir()
     for file in REAL[::5]:
         (logs / file.name).write_bytes(file.read_bytes())
-    assert tables(logs, at_once=True) == tables(logs, at_once=False)
+    assert_equal_ways(logs)
 
 
 @settings(max_examples=60)
@@ -119,20 +137,27 @@ def test_any_order_of_lines(
     (logs / "console.log").write_text("\n".join(["begin", *picks]) + ending)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(read, "BATCH", batch)
-        assert tables(logs, at_once=True) == tables(logs, at_once=False)
+        assert_equal_ways(logs)
+
+
+def spans(strings: list[str]) -> Spans:
+    ends = np.cumsum([len(t) + 1 for t in strings], dtype=np.int32) - np.int32(1)
+    starts = ends - np.array([len(t) for t in strings], np.int32)
+    return Spans("\n".join(strings).encode(), starts.astype(np.int32), ends.astype(np.int32))
 
 
 @pytest.mark.parametrize("families", [("headers",), *(tuple(names) for names in BY_HEADER.values())])
-@given(texts=st.lists(st.sampled_from([t.partition("INFO ")[2] or t for t in POOL] + POOL), max_size=30))
-def test_the_executors_take_the_same(families: tuple[str, ...], texts: list[str]) -> None:
-    taken, rest = BulkExecutor(families).take(texts)
-    found: dict[int, Match] = {}
-    for piece in taken:
-        columns = piece.columns()
-        for n, place in enumerate(piece.where):
-            fields = {name: value for name, values in columns.items() if (value := values[n]) is not None}
-            found[place] = Match(piece.family, piece.production.form, piece.production.record, fields)
-    for place, text in enumerate(texts):
-        expected = next((m for family in families if (m := shared().one(family, text)) is not None), None)
-        assert found.get(place) == expected
-        assert (place in rest) == (expected is None)
+@given(strings=st.lists(st.sampled_from([t.partition("INFO ")[2] or t for t in POOL] + POOL), max_size=30))
+def test_the_executors_take_the_same(families: tuple[str, ...], strings: list[str]) -> None:
+    for column in (Listed(strings), spans(strings)) if texts.is_native() else (Listed(strings),):
+        taken, rest = BulkExecutor(families).take(column)
+        found: dict[int, Match] = {}
+        for piece in taken:
+            columns = piece.fields()
+            for n, place in enumerate(piece.where.tolist()):
+                fields = {name: value for name, values in columns.items() if (value := values[n]) is not None}
+                found[place] = Match(piece.family, piece.production.form, piece.production.record, fields)
+        for place, text in enumerate(strings):
+            expected = next((m for family in families if (m := shared().one(family, text)) is not None), None)
+            assert found.get(place) == expected
+            assert (place in rest) == (expected is None)

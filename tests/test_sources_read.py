@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replay.sources import encoding, read
+from replay.sources import encoding, model, peeling, read
 from replay.sources.encoding import Chunks, EncodingMissing, encoding_of, read_bytes
 from replay.sources.model import MAX_LINE, Hints, Identity, Line, Problem, SourceFile, Wrapping
 from replay.sources.read import read_batches, read_line, read_lines
@@ -48,7 +48,8 @@ def test_any_bytes_give_exact_lines(tmp_path_factory: pytest.TempPathFactory, pa
     path.write_bytes(content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoding, "CHUNK", 7)
-        patch.setattr(read, "MAX_LINE", 20)
+        for module in (read, model, peeling):
+            patch.setattr(module, "MAX_LINE", 20)
         patch.setattr(read, "_KEEP", 30)
         patch.setattr(read, "BATCH", 3)
         file = source(path)

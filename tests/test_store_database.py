@@ -9,6 +9,7 @@ from factory import make_db
 
 from replay.errors import InputError
 from replay.parse.model import Counts, Segment
+from replay.resources import cache_dir
 from replay.sources.model import Hints, Identity, Line, Problem, SourceFile
 from replay.store import database, fingerprint, schema
 from replay.store.merge import merge
@@ -118,12 +119,12 @@ def test_a_place_that_cannot_be_made_names_the_way_out(tmp_path: Path) -> None:
 def test_the_cache_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
     monkeypatch.delenv("REPLAY_CACHE_DIR", raising=False)
-    assert database.cache_dir() == Path("/xdg/replay")
+    assert cache_dir() == Path("/xdg/replay")
     monkeypatch.setenv("REPLAY_CACHE_DIR", "/mine")
-    assert database.cache_dir() == Path("/mine")
+    assert cache_dir() == Path("/mine")
     monkeypatch.delenv("REPLAY_CACHE_DIR")
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert database.cache_dir() == Path.home() / ".cache" / "replay"
+    assert cache_dir() == Path.home() / ".cache" / "replay"
 
 
 def test_the_last_one_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """Lines of torch's logs through the parser, for tests: headers of all versions, rows by table."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+import columns
+
 from replay.grammar.executor import shared
-from replay.parse.model import Counts, Reading, Segment, Value
+from replay.parse.model import Column, Counts, Reading, Segment, Value
 from replay.parse.pipeline import parse_file
 from replay.sources.model import Batch, Hints, Identity, Line, SourceFile
 
@@ -26,15 +28,15 @@ class Rows:
         self.kinds.append(kind)
 
     def lines(self, batch: Batch, read: Reading) -> None:
-        self.kinds += [kind for kind in read.kinds if kind is not None]
+        self.kinds += columns.kinds(read)
 
-    def rows(self, table: str, columns: dict[str, Sequence[Value]]) -> None:
-        for values in zip(*columns.values(), strict=True):
-            self.tables[table].append({k: v for k, v in zip(columns, values, strict=True) if v is not None})
+    def rows(self, table: str, count: int, told: Mapping[str, Column]) -> None:
+        for row in columns.rows(count, told):
+            self.tables[table].append({name: value for name, value in row.items() if value is not None})
 
-    def row(self, table: str, segment: Segment, **columns: Value) -> None:
-        told = {name: value for name, value in columns.items() if value is not None}
-        self.tables[table].append({"line_no": segment.line.line_no, "t_lo": segment.t} | told)
+    def row(self, table: str, segment: Segment, **told: Value) -> None:
+        given = {name: value for name, value in told.items() if value is not None}
+        self.tables[table].append({"line_no": segment.line.line_no, "t_lo": segment.t} | given)
 
     def __getitem__(self, table: str) -> list[dict[str, Any]]:
         return self.tables[table]

@@ -39,7 +39,7 @@ def list_databases() -> None:
 @app.command("path")
 def show_path(logs: _Logs = None) -> None:
     """Print the folder of the databases, or with LOGS the database of those."""
-    from replay.store.database import cache_dir
+    from replay.resources import cache_dir
 
     if not logs:
         screen.write(f"{cache_dir()}\n")
@@ -54,7 +54,8 @@ def remove(
     everything: Annotated[bool, typer.Option("--all", help="Remove all, and what interrupted runs left.")] = False,
 ) -> None:
     """Remove the database of LOGS, or all; the logs stay as they are."""
-    from replay.store.database import SCRATCH, cache_dir
+    from replay.resources import cache_dir
+    from replay.store.database import SCRATCH
 
     if bool(logs) == everything:
         raise UsageError("name the logs whose database is to go, or --all")
@@ -68,7 +69,7 @@ def remove(
 
 
 def _databases() -> list[Path]:
-    from replay.store.database import cache_dir
+    from replay.resources import cache_dir
 
     return sorted(cache_dir().glob("*.duckdb"))
 

@@ -15,6 +15,7 @@ from typing import Any
 from lark import Token, Tree
 from lark.load_grammar import GrammarBuilder
 
+from replay.grammar.kept import keep, recall
 from replay.grammar.model import Family, Production
 from replay.resources import folder
 
@@ -201,5 +202,10 @@ def compile_text(name: str, text: str, import_paths: list[Path]) -> Family:
 @cache
 def load(name: str) -> Family:
     """Compile `grammars/<name>.lark`. Raises FileNotFoundError if there is none."""
+    known = recall(f"family-{name}")
+    if known is not None:
+        return Family(name, tuple(Production(*fields) for fields in known))
     path = folder("grammars") / f"{name}.lark"
-    return compile_text(name, path.read_text(encoding="utf8"), [path.parent])
+    family = compile_text(name, path.read_text(encoding="utf8"), [path.parent])
+    keep(f"family-{name}", [[p.form, p.record, p.pattern, p.prefix, p.needle] for p in family.productions])
+    return family

@@ -1,11 +1,14 @@
-"""The executor that needs nothing but Python: the patterns of a family, tried in order, compiled when first needed."""
+"""The executor for one text: the productions of a family, tried in order, compiled when first needed."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import cache
 
 from replay.grammar.compile import load
 from replay.grammar.model import Family, Match, Production
+from replay.grammar.program import Pattern, Program, ProgramError, compile_program
+from replay.grammar.texts import is_native
 
 KEY = 4
 """Characters of a text that choose the productions worth trying."""
@@ -52,9 +55,16 @@ def _fields(found: re.Match[str]) -> dict[str, str]:
 
 
 class _Dispatch:
-    """The candidates of one family by the first characters of a text."""
+    """The candidates of one family by the first characters of a text. `program`: the same for the native scanner, None
+    where there is none or a pattern is beyond it.
+    """
 
     def __init__(self, family: Family) -> None:
+        self.program: Program | None = None
+        if is_native():
+            with suppress(ProgramError):
+                self.program = compile_program([Pattern(p.pattern, p.needle) for p in family.productions])
+        self.names = [[g.split("__")[0] for g in groups] for groups in (self.program.names if self.program else [])]
         self.all = [_Candidate(family.name, p) for p in family.productions]
         self.by_key: dict[str, list[_Candidate]] = {}
 
@@ -73,7 +83,7 @@ def may_begin(prefix: str, key: str) -> bool:
 
 
 class ReExecutor:
-    """Implements `replay.grammar.model.Executor` with Python's `re`."""
+    """Implements `replay.grammar.model.Executor` with Python's `re`, and with the native scanner where that can say."""
 
     def __init__(self) -> None:
         self._families: dict[str, _Dispatch] = {}
@@ -87,7 +97,20 @@ class ReExecutor:
         """Match one text; see Executor.match. No production takes the empty text."""
         if not text:
             return None
-        for candidate in self._family(family).candidates(text):
+        dispatch = self._family(family)
+        if dispatch.program is not None and text.isascii() and "\n" not in text:
+            told = dispatch.program.one(text)
+            if told is None:
+                return None
+            number, *groups = told
+            if number >= 0:
+                fields: dict[str, str] = {}
+                for name, value in zip(dispatch.names[number], groups, strict=True):
+                    if value is not None:
+                        fields.setdefault(name, value)
+                production = dispatch.all[number].production
+                return Match(family, production.form, production.record, fields)
+        for candidate in dispatch.candidates(text):
             if candidate.needle in text and (found := candidate.match(text)):
                 return found
         return None

@@ -6,58 +6,105 @@ Both have a header of NCCL or torch, are whole, and hold one message. All other 
 The patterns are the same, in the same order, so that it does not matter which way a line goes.
 """
 
-import re
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from __future__ import annotations
 
-from replay.grammar.bulk import Columns, Taken, shared
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from replay.grammar.bulk import Taken, shared
+from replay.grammar.texts import Coded, Codes, Listed, Mask, Places, Spans, Texts, computed
 from replay.parse.blocks import ALONE
-from replay.parse.blocks.guard_trees import GuardLine
+from replay.parse.blocks.graphs import MARKS
+from replay.parse.blocks.guard_trees import DEEPER, GUARD, MANAGER, GuardLines, GuardRows
+from replay.parse.blocks.torch_compiler import SILENT
 from replay.parse.clock import Clock
-from replay.parse.families import BY_ARTIFACT, families
-from replay.parse.model import Passing, Reading
+from replay.parse.families import BY_ARTIFACT, families, is_of_graphs, is_of_guards
+from replay.parse.model import KINDS, Names, Passing, Reading
 from replay.parse.rows import Rows
-from replay.parse.segments import may_be_glued, of_nccl, of_torch, world
+from replay.parse.segments import GLUED, may_be_glued, of_nccl, of_torch, world
 from replay.sources.model import Batch, Identity
 
 _NCCL = frozenset({"nccl_line", "nccl_stamped", "nccl_call", "nccl_call_stamped"})
 _TORCH = "torch_glog"
 _LOUD_NCCL = frozenset({"WARN", "ATTN"})
 _QUIET_TORCH = frozenset("VDI")
-_ANNOUNCES = re.compile("CONVERT|raph break")
+_ANNOUNCES = ("CONVERT", "raph break")
 """Words by which torch announces a traceback that it survives: parse.blocks.tracebacks looks for them."""
-_MOST_MINUTES = 10_000
-_GUARDS = ("guard_tree",)
+_GUARDS, _GRAPHS = ("guard_tree",), ("graphs",)
 _OF_TREE = frozenset({"guard_manager", "guard_pair", "guard_leaf"})
-_OF_NCCL, _OF_TORCH = Passing("nccl"), Passing("torch")
+_PARSED, _CONTINUATION = KINDS.index("parsed"), KINDS.index("continuation")
+_MINUTE = len("22:51:")
 SLOW = -1
 """In place of a writer: the line is to be read by itself."""
 
 Who = dict[Identity, int]
+_Lines = tuple[Taken, Places, Codes, npt.NDArray[np.float64]]
+"""Lines of one form of header: the match, which of its texts they are, and writers and times of all its texts."""
 
 
 @dataclass(slots=True)
 class Group:
-    """Lines of a batch that make the rows of one record: their places, and their fields in the same order."""
+    """Lines of a batch that make the rows of one record: their places, and the match of each."""
 
-    record: str
     rows: Rows
-    places: list[int]
-    fields: Columns
+    places: Places
+    taken: Taken
 
 
 @dataclass(slots=True)
 class Survey:
-    """What can be said of a batch at once. `heads` is the header of each line that is not slow; `ids` the compile id of
-    those of torch, "" where they have none; `guards` the lines of trees of guards.
+    """What can be said of a batch at once. `heads`: for each line the number of its header in `passings` (0: slow);
+    `ids`: the number of its compile id where it has one that is to be noted, else below 0. The lines of trees of guards
+    are told by columns of all lines, those of graphs by their texts. `strangers` counts the lines that could be read at
+    once if their writers were known; the first of them stands at `first_stranger`.
     """
 
     reading: Reading
-    heads: list[Passing | None]
-    ids: dict[int, str]
-    guards: dict[int, GuardLine] = field(default_factory=dict)
+    heads: Codes
+    passings: list[Passing | None]
+    ids: Codes
+    id_names: list[str]
+    strangers: int = 0
+    first_stranger: int = 0
     groups: list[Group] = field(default_factory=list)
+    guards: GuardColumns | None = None
+    graphs: dict[int, str] = field(default_factory=dict)
+
+    def stranger(self, places: Places) -> None:
+        """Note lines of writers that are not known."""
+        if len(places):
+            first = int(places.min())
+            self.first_stranger = min(first, self.first_stranger) if self.strangers else first
+            self.strangers += len(places)
+
+
+@dataclass(slots=True)
+class GuardColumns:
+    """Lines of trees of guards among those of a batch: each stands at its place. `rows` are those made of them."""
+
+    roles: npt.NDArray[np.int8]
+    depths: Codes
+    what: Codes
+    texts: Codes
+    values: list[str | None]
+    rows: GuardRows
+
+    @classmethod
+    def empty(cls, count: int) -> GuardColumns:
+        """No line is one of a tree yet."""
+        depths, what, texts = (np.zeros(count, np.int32) for _ in range(3))
+        return cls(np.zeros(count, np.int8), depths, what, texts, [None], GuardRows())
+
+    def lines(self, batch: Batch, reading: Reading, begin: int, end: int) -> GuardLines:
+        """Return the lines of one tree."""
+        at = slice(begin, end)
+        numbers = np.arange(batch.first_no + begin, batch.first_no + end, dtype=np.int64)
+        what, texts = Coded(self.what[at], self.values), Coded(self.texts[at], self.values)
+        return GuardLines(numbers, reading.ts[at], self.roles[at], self.depths[at], what, texts)
 
 
 class Surveyor:
@@ -67,176 +114,240 @@ class Surveyor:
 
     def __init__(self, clock: Clock, hosts: set[str], writers: Who) -> None:
         self._clock, self._hosts, self._writers = clock, hosts, writers
-        self._minutes: dict[tuple[str, str], float | None] = {}
+        self._names = Names()
 
-    def survey(self, batch: Batch) -> Survey | None:
-        """Return what is said by the lines that can be read at once, None where there are none."""
-        texts = batch.texts
-        places = self._eligible(batch)
-        taken, _ = shared(("headers",)).take(texts if places is None else [texts[p] for p in places])
-        count = len(texts)
-        survey: Survey | None = None
-        for head in taken:
-            form = head.production.form
-            if form != _TORCH and form not in _NCCL:
-                continue
-            if survey is None:
-                reading = Reading([None] * count, [None] * count, [SLOW] * count, [None] * count)
-                survey = Survey(reading, [None] * count, {})
-            where = head.where if places is None else [places[w] for w in head.where]
-            if form == _TORCH:
-                self._torch(batch, survey, where, head)
-            else:
-                self._nccl(batch, survey, where, head)
+    def survey(self, batch: Batch) -> Survey:
+        """Return what is said by the lines that can be read at once."""
+        reading = Reading.empty(len(batch), self._names)
+        survey = Survey(reading, np.zeros(len(batch), np.int32), [None], np.full(len(batch), -1, np.int32), [])
+        plain = np.flatnonzero(batch.is_plain)
+        self._look(batch, survey, batch.texts.pick(plain), plain)
+        if isinstance(batch.texts, Spans):  # what the scanner does not read
+            others = np.flatnonzero(batch.whole & ~batch.is_plain)
+            listed = [batch.texts[n] for n in others.tolist()]
+            chosen = [n for n, text in enumerate(listed) if text and "\r" not in text and "\n" not in text]
+            if chosen:
+                self._look(batch, survey, Listed([listed[n] for n in chosen]), others[chosen])
         return survey
 
-    def _eligible(self, batch: Batch) -> list[int] | None:
-        """Places of the lines that are whole and hold one message; None: all."""
-        texts, whole = batch.texts, batch.whole
-        if whole is None and not any("\r" in text for text in texts):
-            return None
-        return [p for p, text in enumerate(texts) if "\r" not in text and (whole is None or whole[p])]
+    def _look(self, batch: Batch, survey: Survey, texts: Texts, places: Places) -> None:
+        taken, _ = shared(("headers",)).take(texts)
+        for head in taken:
+            where = places[head.where]
+            if head.production.form == _TORCH:
+                self._torch(batch, survey, where, head)
+            elif head.production.form in _NCCL:
+                self._nccl(batch, survey, where, head)
 
-    def _nccl(self, batch: Batch, survey: Survey, where: list[int], head: Taken) -> None:
-        columns, size = head.columns(), len(where)
-        absent: Sequence[str | None] = (None,) * size
-        levels, bodies = columns["nccl_level"], columns.get("text", absent)
-        writers = self._nccl_writers(batch, where, columns)
-        ts = self._stamps(columns, size) or _wrapped(batch, where)
-        by_level: defaultdict[str | None, list[int]] = defaultdict(list)
-        for n, (writer, level, body) in enumerate(zip(writers, levels, bodies, strict=True)):
-            if writer >= 0 and body and level not in _LOUD_NCCL and not may_be_glued(body):
-                by_level[level].append(n)
-        reading, heads = survey.reading, survey.heads
-        for level, chosen in by_level.items():
-            taken, _ = shared(families("nccl", level)).take([bodies[n] or "" for n in chosen])
+    def _nccl(self, batch: Batch, survey: Survey, where: Places, head: Taken) -> None:
+        levels, bodies = head.field("nccl_level").coded(), head.field("text")
+        writers = self._nccl_writers(batch, where, head)
+        ts = self._stamps(head)
+        if ts is None:
+            ts = np.full(len(where), np.nan) if batch.wraps is None else batch.wraps.ts[where]
+        survey.stranger(where[writers < 0])
+        ready = (writers >= 0) & bodies.is_there(shortest=1) & ~_glued(bodies)
+        reading = survey.reading
+        passing = _head(survey, Passing("nccl"))
+        for number, level in enumerate(levels.values):
+            chosen = np.flatnonzero(ready & (levels.codes == number))
+            if level in _LOUD_NCCL or not len(chosen):
+                continue
+            taken, _ = shared(families("nccl", level)).take(bodies.pick(chosen))
             for message in taken:
                 key = message.family, message.production.record
                 if key not in ALONE:
                     continue
-                places: list[int] = []
-                for n in message.where:
-                    at = chosen[n]
-                    place = where[at]
-                    places.append(place)
-                    reading.writers[place], reading.ts[place] = writers[at], ts[at]
-                    reading.forms[place], reading.kinds[place] = message.production.form, "parsed"
-                    heads[place] = _OF_NCCL
+                at = chosen[message.where]
+                places = where[at]
+                reading.writers[places], reading.ts[places] = writers[at], ts[at]
+                reading.forms[places] = self._names.number(message.production.form)
+                reading.kinds[places], survey.heads[places] = _PARSED, passing
                 rows = ALONE[key]
                 if rows is not None:
-                    survey.groups.append(Group(key[1], rows, places, message.columns()))
+                    survey.groups.append(Group(rows, places, message))
 
-    def _nccl_writers(self, batch: Batch, where: list[int], columns: Columns) -> list[int]:
-        hosts, pids = columns["nccl_host"], columns["pid"]
-        devices = columns.get("dev", (None,) * len(where))
-        keys = list(zip(hosts, pids, devices, _identities(batch, where), strict=True))
-        known: dict[tuple[str | None, str | None, str | None, Identity], int] = {}
-        for key in set(keys):
-            host, pid, device, line = key
-            if host in self._hosts:
-                known[key] = self._writers.get(of_nccl(line, host or "", pid or "", device), SLOW)
-            else:
-                known[key] = SLOW
-        return [known[key] for key in keys]
+    def _nccl_writers(self, batch: Batch, where: Places, head: Taken) -> Codes:
+        def number(line: Identity, host: str | None, pid: str | None, device: str | None) -> int:
+            if host not in self._hosts:
+                return SLOW
+            return self._writers.get(of_nccl(line, host or "", pid or "", device), SLOW)
 
-    def _stamps(self, columns: Columns, size: int) -> list[float | None] | None:
-        """Times of the lines' own stamps, None where they have none."""
-        clocks, dates = columns.get("clock"), columns.get("date")
-        if clocks is None or dates is None:
+        fields = [head.field(name).coded() for name in ("nccl_host", "pid", "dev")]
+        return _numbers(computed(number, [batch.writers(where), *fields]))
+
+    def _stamps(self, head: Taken) -> npt.NDArray[np.float64] | None:
+        """Times of the lines' own stamps (NaN: no date), None where they have none."""
+        if not (head.has("clock") and head.has("date")):
             return None
-        known: dict[tuple[str | None, str | None], float | None] = {}
-        for key in set(zip(dates, clocks, strict=True)):
-            date, clock = key
-            known[key] = None if date is None or clock is None else self._clock.dated(date, clock)
-        return [known[key] for key in zip(dates, clocks, strict=True)]
 
-    def _torch(self, batch: Batch, survey: Survey, where: list[int], head: Taken) -> None:
-        columns, size = head.columns(), len(where)
-        absent: Sequence[str | None] = (None,) * size
-        bodies, artifacts = columns.get("text", absent), columns.get("artifact", absent)
-        ids, levels = columns.get("trace_id", absent), columns["level"]
-        ranks = columns.get("rank", absent)
-        writers = self._torch_writers(batch, where, columns)
-        worlds = {path: world("torch", path or "") for path in set(columns["path"])}
-        is_torch = [worlds[path] == "torch" and "distributed" not in (path or "") for path in columns["path"]]
-        chosen: list[int] = []
-        unmarked: list[int] = []
-        guards: list[int] = []
-        for n, body in enumerate(bodies):
-            if writers[n] < 0 or not is_torch[n] or ranks[n] is not None or levels[n] not in _QUIET_TORCH:
-                continue
-            if body and (_ANNOUNCES.search(body) or may_be_glued(body)):
-                continue
-            artifact = artifacts[n]
-            if artifact is None:
-                unmarked.append(n)
-            elif artifact not in BY_ARTIFACT:
-                chosen.append(n)
-            elif BY_ARTIFACT[artifact] == _GUARDS:
-                guards.append(n)
-        _, silent = shared(families("torch", None)).take([bodies[n] or "" for n in unmarked])
-        chosen += [unmarked[n] for n in silent]
-        times = self._torch_stamps(columns["mmdd"], columns["clock"])
-        reading, heads = survey.reading, survey.heads
-        for n in chosen:
-            place = where[n]
-            reading.writers[place], reading.ts[place] = writers[n], times[n]
-            reading.forms[place], reading.kinds[place] = "torch", "parsed"
-            heads[place] = _OF_TORCH
-            survey.ids[place] = ids[n] or ""
-        taken, _ = shared(_GUARDS).take([bodies[n] or "" for n in guards])
+        def start(date: str | None, minute: str | None) -> float | None:
+            return None if date is None or minute is None else self._clock.dated(date, minute + "00")
+
+        return self._times(head.field("date"), head.field("clock"), start)
+
+    def _torch(self, batch: Batch, survey: Survey, where: Places, head: Taken) -> None:
+        bodies, artifacts = head.field("text"), head.field("artifact").coded()
+        ids, paths = head.field("trace_id").coded(), head.field("path").coded()
+        writers = self._torch_writers(batch, where, head)
+        ready = _is(paths, lambda path: world("torch", path or "") == "torch" and "distributed" not in (path or ""))
+        ready &= _is(head.field("rank").coded(), lambda rank: rank is None)
+        ready &= _is(head.field("level").coded(), lambda level: level in _QUIET_TORCH)
+        ready &= ~(bodies.holding(*_ANNOUNCES) | _glued(bodies))
+        survey.stranger(where[ready & (writers < 0)])
+        ready &= writers >= 0
+        is_silent = ready & _is(artifacts, lambda artifact: artifact is not None and artifact not in BY_ARTIFACT)
+        unmarked = np.flatnonzero(ready & _is(artifacts, lambda artifact: artifact is None))
+        times = self._torch_stamps(head)
+        reading = survey.reading
+        reading.forms[where[is_silent]] = self._names.number("torch")
+        if len(unmarked):
+            taken, silent = shared(families("torch", None)).take(_filled(bodies.pick(unmarked)))
+            is_silent[unmarked[silent]] = True
+            reading.forms[where[unmarked[silent]]] = self._names.number("torch")
+            for message in taken:
+                if (message.family, message.production.record) in SILENT:
+                    at = unmarked[message.where]
+                    is_silent[at] = True
+                    reading.forms[where[at]] = self._names.number(message.production.form)
+        chosen = np.flatnonzero(is_silent)
+        places = where[chosen]
+        reading.writers[places], reading.ts[places] = writers[chosen], times[chosen]
+        reading.kinds[places] = _PARSED
+        survey.heads[places] = _head(survey, Passing("torch"))
+        first = len(survey.id_names)
+        survey.id_names += [name or "" for name in ids.values]
+        survey.ids[places] = ids.codes[chosen] + first
+        of_trees = np.flatnonzero(ready & _is(artifacts, lambda artifact: is_of_guards(artifact or "")))
+        if len(of_trees):
+            self._guards(survey, where, (head, of_trees, writers, times))
+        of_graphs = np.flatnonzero(ready & _is(artifacts, lambda artifact: is_of_graphs(artifact or "")))
+        if len(of_graphs):
+            self._graphs(survey, where, (head, of_graphs, writers, times))
+
+    def _graphs(self, survey: Survey, where: Places, lines: _Lines) -> None:
+        """Take the lines of graphs' texts among those of a header."""
+        head, chosen, writers, times = lines
+        reading = survey.reading
+        numbers = _long_heads(survey, head, chosen)
+        bodies = _filled(head.field("text").pick(chosen))
+        taken, rest = shared(_GRAPHS).take(bodies)
+        forms = np.full(len(chosen), self._names.number("torch"), np.int32)
+        is_text = np.zeros(len(chosen), np.bool_)
+        is_text[rest] = True
+        for message in taken:
+            if message.production.record not in MARKS:
+                is_text[message.where] = True
+                forms[message.where] = self._names.number(message.production.form)
+        kept = np.flatnonzero(is_text)
+        at = chosen[kept]
+        places = where[at]
+        reading.writers[places], reading.ts[places] = writers[at], times[at]
+        reading.forms[places], reading.kinds[places] = forms[kept], _CONTINUATION
+        survey.heads[places] = numbers[kept]
+        survey.graphs |= zip(places.tolist(), (text or "" for text in bodies.pick(kept)), strict=True)
+
+    def _guards(self, survey: Survey, where: Places, lines: _Lines) -> None:
+        """Take the lines of trees among those of a header."""
+        head, chosen, writers, times = lines
+        reading, count = survey.reading, len(survey.heads)
+        if survey.guards is None:
+            survey.guards = GuardColumns.empty(count)
+        columns = survey.guards
+        numbers = _long_heads(survey, head, chosen)
+        taken, rest = shared(_GUARDS).take(_filled(head.field("text").pick(chosen)))
+        places = where[chosen[rest]]
+        reading.writers[places], reading.ts[places] = writers[chosen[rest]], times[chosen[rest]]
+        reading.forms[places], reading.kinds[places] = self._names.number("torch"), _CONTINUATION
+        survey.heads[places] = numbers[rest]
         for message in taken:
             if message.production.record not in _OF_TREE:
                 continue
-            fields = message.columns()
             is_guard = message.production.record == "guard_leaf"
-            missing: Sequence[str | None] = (None,) * len(message.where)
-            depths = fields.get("depth", missing)
-            whats = fields.get("guard_kind" if is_guard else "source", missing)
-            others = fields.get("code" if is_guard else "accessor", missing)
-            for at, depth, what, text in zip(message.where, depths, whats, others, strict=True):
-                if is_guard and text is None:
-                    continue
-                n = guards[at]
-                place = where[n]
-                reading.writers[place], reading.ts[place] = writers[n], times[n]
-                reading.forms[place], reading.kinds[place] = message.production.form, "continuation"
-                heads[place] = Passing("torch", artifacts[n], ids[n])
-                survey.guards[place] = GuardLine(batch.first_no + place, times[n], is_guard, depth, what, text)
+            what = message.field("guard_kind" if is_guard else "source").coded()
+            texts = message.field("code" if is_guard else "accessor")
+            depths = _numbers(message.field("depth").coded().map(lambda depth: len(depth or "") // len(DEEPER)))
+            kept = np.flatnonzero(texts.is_there()) if is_guard else np.arange(len(message.where))
+            told = texts.coded()
+            at = chosen[message.where[kept]]
+            places = where[at]
+            reading.writers[places], reading.ts[places] = writers[at], times[at]
+            reading.forms[places] = self._names.number(message.production.form)
+            reading.kinds[places] = _CONTINUATION
+            survey.heads[places] = numbers[message.where[kept]]
+            columns.roles[places], columns.depths[places] = GUARD if is_guard else MANAGER, depths[kept]
+            columns.what[places] = what.codes[kept] + len(columns.values)
+            columns.values += what.values
+            columns.texts[places] = told.codes[kept] + len(columns.values)
+            columns.values += told.values
 
-    def _torch_writers(self, batch: Batch, where: list[int], columns: Columns) -> list[int]:
-        keys = list(zip(columns["id"], _identities(batch, where), strict=True))
-        known: dict[tuple[str | None, Identity], int] = {}
-        for key in set(keys):
-            pid, line = key
-            known[key] = self._writers.get(of_torch(line, pid or ""), SLOW)
-        return [known[key] for key in keys]
+    def _torch_writers(self, batch: Batch, where: Places, head: Taken) -> Codes:
+        def number(line: Identity, pid: str | None) -> int:
+            return self._writers.get(of_torch(line, pid or ""), SLOW)
 
-    def _torch_stamps(self, days: Sequence[str | None], clocks: Sequence[str | None]) -> list[float | None]:
+        return _numbers(computed(number, [batch.writers(where), head.field("id").coded()]))
+
+    def _torch_stamps(self, head: Taken) -> npt.NDArray[np.float64]:
+        """Times of torch's stamps."""
+
+        def start(day: str | None, minute: str | None) -> float | None:
+            return None if day is None or minute is None else self._clock.month_day(day, minute + "00")
+
+        return self._times(head.field("mmdd"), head.field("clock"), start)
+
+    @staticmethod
+    def _times(days: Texts, clocks: Texts, start: Callable[..., float | None]) -> npt.NDArray[np.float64]:
         """Times; what is before the seconds is computed once a minute, by the same steps as Clock does."""
-        minutes = self._minutes
-        times: list[float | None] = []
-        for day, clock in zip(days, clocks, strict=True):
-            if day is None or clock is None:
-                times.append(None)
-                continue
-            key = day, clock[:6]
-            if key not in minutes:
-                if len(minutes) > _MOST_MINUTES:
-                    minutes.clear()
-                minutes[key] = self._clock.month_day(day, clock[:6] + "00")
-            start = minutes[key]
-            times.append(None if start is None else start + float(clock[6:].replace(",", ".")))
+        minutes = _reals(computed(start, [days.coded(), clocks.begin(_MINUTE).coded()]))
+        times: npt.NDArray[np.float64] = minutes + clocks.seconds(_MINUTE)
         return times
 
 
-def _identities(batch: Batch, where: list[int]) -> list[Identity]:
-    if batch.identities is None:
-        return [batch.identity] * len(where)
-    return [batch.identities[place] for place in where]
+def _head(survey: Survey, passing: Passing) -> int:
+    """The number of a header."""
+    if passing not in survey.passings:
+        survey.passings.append(passing)
+    return survey.passings.index(passing)
 
 
-def _wrapped(batch: Batch, where: list[int]) -> Sequence[float | None]:
-    if batch.ts is None:
-        return (None,) * len(where)
-    return [batch.ts[place] for place in where]
+def _long_heads(survey: Survey, head: Taken, chosen: Places) -> Codes:
+    """The numbers of the headers of lines of long messages."""
+    heads = computed(
+        lambda artifact, trace_id: _head(survey, Passing("torch", artifact, trace_id)),
+        [head.field("artifact").pick(chosen).coded(), head.field("trace_id").pick(chosen).coded()],
+    )
+    return _numbers(heads)
+
+
+def _is(column: Coded, test: Any) -> Mask:
+    """Which values of a column pass a test."""
+    passed: Mask = np.array([test(value) for value in column.values], np.bool_)[column.codes]
+    return passed
+
+
+def _numbers(column: Coded) -> Codes:
+    values: Codes = np.array(column.values, np.int32)[column.codes]
+    return values
+
+
+def _reals(column: Coded) -> npt.NDArray[np.float64]:
+    values: Sequence[Any] = [np.nan if value is None else value for value in column.values]
+    found: npt.NDArray[np.float64] = np.array(values, np.float64)[column.codes]
+    return found
+
+
+def _filled(texts: Texts) -> Texts:
+    """Texts that are empty where they were absent."""
+    if isinstance(texts, Spans):
+        return Spans(texts.data, np.maximum(texts.starts, 0), np.maximum(texts.ends, 0))
+    return Listed([text or "" for text in texts.texts])
+
+
+def _glued(texts: Texts) -> Mask:
+    """In which a second header can stand."""
+    likely = texts.holding(*GLUED)
+    if likely.any():
+        likely = likely.copy()
+        for place in np.flatnonzero(likely).tolist():
+            likely[place] = may_be_glued(texts[place] or "")
+    return likely

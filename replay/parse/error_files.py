@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from replay.grammar.executor import shared
+from replay.grammar.numbers import real
 from replay.parse.blocks.exceptions import Raised, frame_of, write
 from replay.parse.model import Counts, LineSink
-from replay.parse.numbers import real
 from replay.parse.places import Frame
 from replay.parse.whole_files import Unreadable, content, count_lines, place, problem
 from replay.sources.model import Hints, Line, SourceFile

@@ -74,6 +74,16 @@ BY_ARTIFACT: dict[str, tuple[str, ...]] = {
 }
 
 
+def is_of_guards(artifact: str) -> bool:
+    """Whether an artifact prints guards."""
+    return BY_ARTIFACT.get(artifact) == ("guard_tree",)
+
+
+def is_of_graphs(artifact: str) -> bool:
+    """Whether an artifact prints graphs or code."""
+    return BY_ARTIFACT.get(artifact) == ("graphs",)
+
+
 NCCL_WARNING = ("nccl_net", "nccl_warn", "nccl_warn_only", "nccl_other", "nccl_text")
 
 

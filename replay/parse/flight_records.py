@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import Any
 
+from replay.grammar.numbers import integer
 from replay.parse import plain_pickle
 from replay.parse.model import Counts, LineSink
-from replay.parse.numbers import integer
 from replay.parse.ops import dtype, operation, size_of
 from replay.parse.places import is_installed
 from replay.parse.whole_files import Unreadable, content, count_lines, place, problem

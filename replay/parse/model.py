@@ -1,13 +1,21 @@
 """What the stages of parsing hand to each other. Grammars know nothing of executors, executors nothing of tables."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from replay.grammar.model import Match
+from replay.grammar.texts import Coded, Codes, Numbers, Texts
 from replay.sources.model import Batch, Identity, Line, SourceFile
 
 Value = str | int | float | bool | None
+Column = Coded | Numbers | Texts | npt.NDArray[Any] | str | int | float | bool | None
+"""Values of many rows; a single value is that of each."""
 
 
 @dataclass(slots=True)
@@ -53,19 +61,48 @@ class Sink(Protocol):
         ...
 
 
+KINDS: tuple[str | None, ...] = (None, "plain", "malformed", "continuation", "parsed")
+"""Classes of lines by number; what tells more of a line has the higher one. None: not read yet."""
+
+
+class Names:
+    """Numbers for the few names that a column of many rows is made of; None is 0."""
+
+    def __init__(self) -> None:
+        self.names: list[str | None] = [None]
+        self._numbers: dict[str | None, int] = {None: 0}
+
+    def number(self, name: str | None) -> int:
+        """Return the number of a name."""
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = len(self.names)
+            self.names.append(name)
+        return number
+
+
 @dataclass(slots=True)
 class Reading:
-    """How the lines of a batch were read: class, production, writer and time of each; class None: not read yet."""
+    """How the lines of a batch were read: class (number in KINDS), production (number in `names`), writer and time
+    (NaN: not known) of each.
+    """
 
-    kinds: list[str | None]
-    forms: list[str | None]
-    writers: list[int]
-    ts: list[float | None]
+    kinds: npt.NDArray[np.int8]
+    forms: Codes
+    writers: Codes
+    ts: npt.NDArray[np.float64]
+    names: Names
+
+    @classmethod
+    def empty(cls, count: int, names: Names) -> Reading:
+        """No line is read yet; writers are below 0."""
+        kinds, forms = np.zeros(count, np.int8), np.zeros(count, np.int32)
+        return cls(kinds, forms, np.full(count, -1, np.int32), np.full(count, np.nan), names)
 
 
 class Passing(NamedTuple):
-    """Of a line that is read with many at once: its header ("nccl", "torch"); of one of a tree of guards also the
-    artifact and the compile id in the header.
+    """Of a line that is read with many at once: its header ("nccl", "torch"); of one of a long message (a tree of
+    guards, a graph) also the artifact and the compile id in the header.
     """
 
     header: str
@@ -88,7 +125,7 @@ class LineSink(Sink, Protocol):
         """Keep the lines of a batch that are read, in their order."""
         ...
 
-    def rows(self, table: str, columns: dict[str, Sequence[Value]]) -> None:
+    def rows(self, table: str, count: int, columns: Mapping[str, Column]) -> None:
         """Add rows by columns, common ones included. Columns not given are NULL. Raises KeyError as `row` does."""
         ...
 

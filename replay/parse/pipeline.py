@@ -1,13 +1,20 @@
 """One file through the stages: lines -> segments -> matches -> assemblers -> rows, and every line counted once."""
 
+from __future__ import annotations
+
 import gc
-from collections import Counter
+import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from replay.grammar.executor import ReExecutor
 from replay.grammar.model import Match
+from replay.grammar.texts import Mask, numbered
 from replay.parse.blocks import FACTORIES
 from replay.parse.blocks.nccl import NcclLines
 from replay.parse.blocks.nccl_collectives import OPERATIONS, memberships
@@ -16,15 +23,19 @@ from replay.parse.blocks.torch_compiler import TorchCompiler
 from replay.parse.bulk import Group, Survey, Surveyor
 from replay.parse.clock import Clock
 from replay.parse.families import families
-from replay.parse.model import Assembler, Counts, LineSink, Passing, Reading, Segment, Value
+from replay.parse.model import KINDS, Assembler, Column, Counts, LineSink, Reading, Segment
 from replay.parse.readers import READERS
 from replay.parse.rejoin import Process, Rejoiner
 from replay.parse.segments import Segmenter
-from replay.sources.model import Batch, Hints, Identity, Line, SourceFile
+from replay.sources.model import BATCH, Batch, Hints, Identity, Line, SourceFile
 
 _RANK = {"parsed": 3, "continuation": 2, "malformed": 1, "plain": 0}
 _OBJECTS = 200_000
 """New objects after which Python looks for garbage in cycles."""
+_NARROW, _STEP = 64, 4
+"""Lines that are looked at in one go where writers are new, and how fast they become more."""
+_FEW = 16
+"""Lines of new writers that are read one by one."""
 
 
 class FileParser:
@@ -40,6 +51,7 @@ class FileParser:
         self._surveyor = Surveyor(clock, self._segmenter.hosts, self._writers)
         self._processes: dict[int, Process] = {}
         self._last_headed: int | None = None
+        self._window = _NARROW
         self._batch: Batch | None = None
         self._reading: Reading | None = None
         self.counts = Counts()
@@ -51,120 +63,157 @@ class FileParser:
                 self._line(whole, segments)
 
     def feed_batch(self, batch: Batch) -> None:
-        """Take the next lines of the file; those that can be are read at once."""
-        survey = self._surveyor.survey(batch)
-        if survey is None:
-            self.feed(batch)
-            return
-        self._batch, self._reading = batch, survey.reading
-        one_by_one: set[int] = set()
+        """Take the next lines of the file; those that can be are read at once.
+
+        A writer's first line is read by itself, and until then all of its lines: where a writer is new, what comes
+        behind its first line is looked at again.
+        """
         begin = 0
-        for place in (*(p for p, writer in enumerate(survey.reading.writers) if writer < 0), len(batch)):
+        while begin < len(batch):
+            end = min(begin + self._window, len(batch))
+            part = batch if end - begin == len(batch) else batch.part(begin, end)
+            survey = self._surveyor.survey(part)
+            is_strange = survey.strangers > _FEW
+            if is_strange and survey.first_stranger + 1 < len(part):
+                part = part.part(0, survey.first_stranger + 1)
+                survey = self._surveyor.survey(part)
+            self._window = max(self._window // _STEP, _NARROW) if is_strange else min(self._window * _STEP, BATCH)
+            self._take(part, survey)
+            begin += len(part)
+
+    def _take(self, batch: Batch, survey: Survey) -> None:
+        self._batch, self._reading = batch, survey.reading
+        streams = _Streams(batch, survey)
+        one_by_one: list[int] = []
+        begin = 0
+        for place in (*np.flatnonzero(survey.reading.writers < 0).tolist(), len(batch)):
             if begin < place:
-                self._pass(batch, survey, begin, place, one_by_one)
+                one_by_one += self._pass(batch, survey, streams, begin, place)
             if place < len(batch):
                 self.feed([batch.line(place)])
             begin = place + 1
         self._batch = self._reading = None
         self._sink.lines(batch, survey.reading)
+        is_passed = survey.heads > 0
+        is_passed[one_by_one] = False
+        self._count(survey.reading, is_passed)
+        count, columns = survey.guards.rows.columns() if survey.guards is not None else (0, {})
+        if count:
+            common: dict[str, Column] = {"complete": True, "file_id": batch.file_id}
+            self._sink.rows("guards", count, columns | common)
         for group in survey.groups:
-            self._rows(batch, survey.reading, group, one_by_one)
+            self._rows(batch, survey.reading, group, is_passed)
 
-    def _pass(self, batch: Batch, survey: Survey, begin: int, end: int, one_by_one: set[int]) -> None:
-        """Take lines that can be read at once; one that an open block may want is read by itself all the same."""
-        reading = survey.reading
+    def _pass(self, batch: Batch, survey: Survey, streams: _Streams, begin: int, end: int) -> list[int]:
+        """Take lines that can be read at once; one that an open block may want is read by itself all the same. Return
+        the places of those.
+        """
+        one_by_one: list[int] = []
         while begin < end:
-            if self._rejoiner.is_holding:
-                at = begin
-            else:
-                span = list(zip(reading.writers[begin:end], survey.heads[begin:end], strict=True))
-                minded = {key for key in set(span) if key[1] and any(a.minds(key[1]) for a in self._of(key[0]))}
-                at = next((n for n, key in enumerate(span, begin) if key in minded), end) if minded else end
-                if begin < at:
-                    self._passed(batch, survey, begin, at)
+            at = begin
+            if not (self._rejoiner.is_holding or self._is_minded(survey, streams, streams.keys.values[begin])):
+                at = self._next_minded(survey, streams, begin, end)
+                self._passed(batch, survey, streams, begin, at)
             if at < end:
-                one_by_one.add(at)
-                reading.kinds[at] = None
+                one_by_one.append(at)
+                survey.reading.kinds[at] = 0
                 self.feed([batch.line(at)])
             begin = at + 1
+        return one_by_one
 
-    def _passed(self, batch: Batch, survey: Survey, begin: int, end: int) -> None:
+    def _next_minded(self, survey: Survey, streams: _Streams, begin: int, end: int) -> int:
+        """The next line that an open block may want, `end` where there is none."""
+        known: dict[int, bool] = {}
+        for at, _, key in streams.keys.within(begin, end):
+            is_minded = known.get(key)
+            if is_minded is None:
+                is_minded = known[key] = self._is_minded(survey, streams, key)
+            if is_minded:
+                return at
+        return end
+
+    def _is_minded(self, survey: Survey, streams: _Streams, key: int) -> bool:
+        """Whether an open block of its writer may want a line like this."""
+        place = streams.firsts[key]
+        passing = survey.passings[survey.heads[place]]
+        return passing is not None and any(a.minds(passing) for a in self._of(int(survey.reading.writers[place])))
+
+    def _passed(self, batch: Batch, survey: Survey, streams: _Streams, begin: int, end: int) -> None:
         """Tell those who follow the stream that these lines went by."""
-        reading, counts = survey.reading, self.counts
-        counts.lines += end - begin
-        for kind, times in Counter(reading.kinds[begin:end]).items():
-            if kind:
-                setattr(counts, kind, getattr(counts, kind) + times)
-        for form, times in Counter(reading.forms[begin:end]).items():
-            if form:
-                counts.forms[form] = counts.forms.get(form, 0) + times
-        at = begin
-        for (writer, head, is_wrapped), run in groupby(range(begin, end), lambda n: _stream(batch, survey, n)):
-            size = sum(1 for _ in run)
-            process = self._processes[writer] if head == "nccl" else None
-            length = 0 if process else sum(len(raw.encode()) + 1 for raw in batch.raws[at : at + size])
-            self._rejoiner.pass_by(process, batch.offsets[at], length, is_wrapped=is_wrapped)
-            at += size
-        if not survey.guards:
-            self._touch(batch, survey, begin, end)
-        else:
-            at = begin
-            for tree, run in groupby(range(begin, end), lambda n: _tree(survey, n)):
-                size = sum(1 for _ in run)
-                if tree is None:
-                    self._touch(batch, survey, at, at + size)
-                else:
-                    self._guards(batch, survey, at, at + size)
-                at += size
-        self._last_headed = reading.writers[end - 1]
+        reading = survey.reading
+        for at, after, _ in streams.sources.within(begin, end):
+            head = survey.passings[survey.heads[at]]
+            process = self._processes[int(reading.writers[at])] if head is not None and head.header == "nccl" else None
+            offset, size = int(batch.offsets[at]), int(batch.offsets[after] - batch.offsets[at])
+            is_wrapped = batch.wraps is not None and bool(batch.wraps.is_wrapped[at])
+            self._rejoiner.pass_by(process, offset, 0 if process else size, is_wrapped=is_wrapped)
+        for at, after, key in streams.messages.within(begin, end):
+            if key < 0:
+                self._touch(batch, survey, streams, at, after)
+            else:
+                self._long(batch, survey, at, after)
+        self._last_headed = int(reading.writers[end - 1])
 
-    def _guards(self, batch: Batch, survey: Survey, begin: int, end: int) -> None:
-        """Hand over lines of one tree of guards."""
-        writer = survey.reading.writers[begin]
+    def _count(self, reading: Reading, is_passed: Mask) -> None:
+        """Count the lines that were read at once."""
+        counts = self.counts
+        counts.lines += int(is_passed.sum())
+        for number, times in enumerate(np.bincount(reading.kinds[is_passed]).tolist()):
+            if times and (kind := KINDS[number]):
+                setattr(counts, kind, getattr(counts, kind) + times)
+        for number, times in enumerate(np.bincount(reading.forms[is_passed]).tolist()):
+            if times and (form := reading.names.names[number]):
+                counts.forms[form] = counts.forms.get(form, 0) + times
+
+    def _long(self, batch: Batch, survey: Survey, begin: int, end: int) -> None:
+        """Hand over lines of one long message: a tree of guards, or the text of a graph."""
+        writer = int(survey.reading.writers[begin])
         first, last = (next(self._segmenter.split(batch.line(place))) for place in (begin, end - 1))
         first.writer_id = last.writer_id = writer
-        compiler = next(a for a in self._of(writer) if isinstance(a, TorchCompiler))
-        columns = compiler.guards(first, last, [survey.guards[place] for place in range(begin, end)])
-        if columns:
-            size = len(columns["line_no"])
-            common: dict[str, Sequence[Value]] = {"writer_id": (writer,) * size, "complete": (True,) * size}
-            self._sink.rows("guards", {**columns, **common, "file_id": (batch.file_id,) * size})
+        compiler = self._compiler(writer)
+        if begin in survey.graphs:
+            compiler.graph(first, last, [survey.graphs[place] for place in range(begin, end)])
+            return
+        if survey.guards is not None:
+            lines = survey.guards.lines(batch, survey.reading, begin, end)
+            compiler.guards(first, last, lines, survey.guards.rows)
 
-    def _touch(self, batch: Batch, survey: Survey, begin: int, end: int) -> None:
+    def _touch(self, batch: Batch, survey: Survey, streams: _Streams, begin: int, end: int) -> None:
         """Read the first and the last line of each compile and writer: between them nothing changes."""
-        firsts: dict[tuple[int, str], int] = {}
-        lasts: dict[tuple[int, str], int] = {}
-        ids, writers = survey.ids, survey.reading.writers
-        if not ids:
-            return
-        for place in range(begin, end):
-            if (trace_id := ids.get(place)) is not None:
-                key = writers[place], trace_id
-                firsts.setdefault(key, place)
-                lasts[key] = place
+        firsts: dict[int, int] = {}
+        lasts: dict[int, int] = {}
+        for at, after, key in streams.compiles.within(begin, end):
+            if key >= 0:
+                firsts.setdefault(key, at)
+                lasts[key] = after - 1
         for place in sorted({*firsts.values(), *lasts.values()}):
-            for segment in self._segmenter.split(batch.line(place)):
-                self._segment(segment)
+            writer = int(survey.reading.writers[place])
+            segment = next(self._segmenter.split(batch.line(place)))
+            segment.writer_id = writer
+            self._compiler(writer).touch(segment)
 
-    def _rows(self, batch: Batch, reading: Reading, group: Group, one_by_one: set[int]) -> None:
+    def _compiler(self, writer: int) -> TorchCompiler:
+        return next(a for a in self._of(writer) if isinstance(a, TorchCompiler))
+
+    def _rows(self, batch: Batch, reading: Reading, group: Group, is_passed: Mask) -> None:
         """Write the rows of the lines that one record took."""
-        places, fields = group.places, group.fields
-        if not one_by_one.isdisjoint(places):
-            kept = [n for n, place in enumerate(places) if place not in one_by_one]
-            places = [places[n] for n in kept]
-            fields = {name: [values[n] for n in kept] for name, values in fields.items()}
-        size = len(places)
-        if not size:
+        places, taken = group.places, group.taken
+        kept = np.flatnonzero(is_passed[places])
+        if not len(kept):
             return
-        columns = group.rows.many(fields, size)
-        writers = [reading.writers[place] for place in places]
-        numbers = [batch.first_no + place for place in places]
-        if group.record in OPERATIONS:
-            columns |= memberships(self._comms, batch.first_no, writers, numbers, columns)
-        ts = [reading.ts[place] for place in places]
-        common: dict[str, Sequence[Value]] = {"writer_id": writers, "t_lo": ts, "t_hi": ts, "line_no": numbers}
-        common |= {"file_id": (batch.file_id,) * size, "complete": (True,) * size}
-        self._sink.rows(group.rows.table, common | columns)
+        if len(kept) < len(places):
+            places, taken = places[kept], taken.pick(kept)
+        columns = group.rows.many(taken)
+        writers = reading.writers[places]
+        numbers = places.astype(np.int64) + batch.first_no
+        if taken.production.record in OPERATIONS and group.rows.table == "collectives":
+            columns |= memberships(
+                self._comms, batch.first_no, (writers, numbers), taken.field("comm"), taken.field("nranks").integers()
+            )
+        ts = reading.ts[places]
+        common: dict[str, Column] = {"writer_id": writers, "t_lo": ts, "t_hi": ts, "line_no": numbers}
+        common |= {"file_id": batch.file_id, "complete": True}
+        self._sink.rows(group.rows.table, len(places), common | columns)
 
     def _comms(self, writer: int) -> Communicators:
         return next(a.comms for a in self._of(writer) if isinstance(a, NcclLines))
@@ -200,7 +249,8 @@ class FileParser:
         if reading is None or place < 0:
             self._sink.line(line, writer, kind, form, t)
             return
-        reading.writers[place], reading.kinds[place], reading.forms[place], reading.ts[place] = writer, kind, form, t
+        reading.writers[place], reading.ts[place] = writer, math.nan if t is None else t
+        reading.kinds[place], reading.forms[place] = KINDS.index(kind), reading.names.number(form)
 
     def _match(self, segment: Segment) -> Match | None:
         head = segment.head
@@ -260,17 +310,38 @@ class FileParser:
         return found
 
 
-def _stream(batch: Batch, survey: Survey, place: int) -> tuple[int, str, bool]:
-    """Whose line it is, of which library, and whether a launcher wrapped it."""
-    is_wrapped = batch.texts is not batch.raws and batch.texts[place] != batch.raws[place]
-    head = survey.heads[place]
-    return survey.reading.writers[place], head.header if head else "", is_wrapped
+class _Runs:
+    """A column of numbers by its runs of equal ones."""
+
+    def __init__(self, column: npt.NDArray[Any]) -> None:
+        self.values: list[int] = column.tolist()
+        self._changes: list[int] = (np.flatnonzero(np.diff(column)) + 1).tolist()
+
+    def within(self, begin: int, end: int) -> Iterator[tuple[int, int, int]]:
+        """Give where runs begin and end, and their number."""
+        at, nth = begin, bisect_right(self._changes, begin)
+        while at < end:
+            after = self._changes[nth] if nth < len(self._changes) else end
+            yield at, min(after, end), self.values[at]
+            at, nth = after, nth + 1
 
 
-def _tree(survey: Survey, place: int) -> tuple[int, Passing] | None:
-    """The tree of guards that a line belongs to: by its writer and header."""
-    head = survey.heads[place]
-    return (survey.reading.writers[place], head) if head is not None and head.artifact is not None else None
+class _Streams:
+    """The lines of a batch by whom they are of. `keys`: by writer and header, with the first place of each; `sources`:
+    also by whether a launcher wrapped them, all headers of one library alike; `messages`: the key where the line is one
+    of a tree of guards or of a graph, else below 0; `compiles`: by writer and compile id, below 0 where none is noted.
+    """
+
+    def __init__(self, batch: Batch, survey: Survey) -> None:
+        writers, heads, ids = survey.reading.writers.astype(np.int64), survey.heads, survey.ids
+        keys, self.firsts = numbered((writers + 1) * len(survey.passings) + heads)
+        self.keys = _Runs(keys)
+        libraries = np.array([0 if p is None or p.header != "nccl" else 1 for p in survey.passings], np.int64)[heads]
+        wrapped = np.zeros(len(batch), np.int64) if batch.wraps is None else batch.wraps.is_wrapped.astype(np.int64)
+        self.sources = _Runs((writers * 2 + libraries) * 2 + wrapped)
+        is_long = np.array([p is not None and p.artifact is not None for p in survey.passings], np.bool_)[heads]
+        self.messages = _Runs(np.where(is_long, keys, -1))
+        self.compiles = _Runs(np.where(ids >= 0, writers * (len(survey.id_names) + 1) + ids, -1))
 
 
 def parse_file(

@@ -2,19 +2,24 @@
 reading, line by line and many lines at once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-from replay.grammar.bulk import Columns
+from replay.grammar.bulk import Taken
+from replay.grammar.numbers import integer
+from replay.grammar.texts import computed
+from replay.parse import model
 from replay.parse.model import Segment, Sink, Value
-from replay.parse.numbers import integer
 
 
 class Column(NamedTuple):
-    """A column made of fields: `make` gets their texts, None for those that are absent. Without fields, a constant."""
+    """A column made of fields: `make` gets their texts, None for those that are absent. Without fields, a constant.
+    `base`: of a column that is the integer that its only field says.
+    """
 
     make: Callable[..., Value]
     fields: tuple[str, ...] = ()
+    base: int | None = None
 
 
 def constant(value: Value) -> Column:
@@ -29,7 +34,7 @@ def text(field: str) -> Column:
 
 def number(field: str, base: int = 10) -> Column:
     """The integer that a field says."""
-    return Column(integer if base == 10 else lambda digits: integer(digits, base), (field,))
+    return Column(integer if base == 10 else lambda digits: integer(digits, base), (field,), base)
 
 
 class Rows(NamedTuple):
@@ -44,24 +49,20 @@ class Rows(NamedTuple):
         told = {name: column.make(*map(fields.get, column.fields)) for name, column in self.columns.items()}
         sink.row(self.table, segment, **told | more)
 
-    def many(self, fields: Columns, count: int) -> dict[str, Sequence[Value]]:
-        """Return the columns of many lines."""
-        absent = (None,) * count
-        return {
-            name: _made(column.make, [fields.get(field, absent) for field in column.fields], count)
-            for name, column in self.columns.items()
-        }
+    def many(self, taken: Taken) -> dict[str, model.Column]:
+        """Return the columns of many lines. What a log tells of is told again and again: each value is made once."""
+        return {name: _made(column, taken) for name, column in self.columns.items()}
 
 
-def _made(make: Callable[..., Value], fields: list[Sequence[str | None]], count: int) -> Sequence[Value]:
-    """Compute a column; what a log tells of is told again and again, so each value is made once."""
-    if not fields:
-        return (make(),) * count
-    if make is _same:
+def _made(column: Column, taken: Taken) -> model.Column:
+    if not column.fields:
+        return column.make()
+    fields = [taken.field(name) for name in column.fields]
+    if column.base is not None:
+        return fields[0].integers(column.base)
+    if column.make is _same:
         return fields[0]
-    keys: Sequence[Any] = fields[0] if len(fields) == 1 else list(zip(*fields, strict=True))
-    made = {key: make(key) for key in set(keys)} if len(fields) == 1 else {key: make(*key) for key in set(keys)}
-    return [made[key] for key in keys]
+    return computed(column.make, [field.coded() for field in fields])
 
 
 def _same(value: Value) -> Value:

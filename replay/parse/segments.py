@@ -18,14 +18,20 @@ _THREAD = 12
 """Digits from which on a number is a thread id (up to torch 2.4), not a process id."""
 _MOST_GLUED = 32
 """Headers inside one line that are looked for: each costs a pass over the line. After these the rest is one message."""
-_GLUED = re.compile(r" NCCL (?:INFO|WARN|ATTN|CALL) |[\]:]\[(?![\'\"])")
-"""What a line holds that has a second header inside; a quote behind the bracket is that of a key in Python code."""
+_GLUED = re.compile(
+    r" NCCL (?:INFO|WARN|ATTN|CALL) "
+    r"|[\]:]\[(?:rank[0-9]|[12][0-9]{3}-|(?:!?[0-9]+(?:/[0-9]+)*(?:_[0-9]+)?|-/-)\] \[__|__|[VDIWEFC][0-9 ])"
+)
+"""What a line holds that has a second header inside: " NCCL INFO ", or a bracket behind a bracket that begins as those
+of headers do.
+"""
+GLUED = (" NCCL ", "][", ":[")
+"""One of these is in each of them, and to look for them is much faster."""
 
 
 def may_be_glued(text: str) -> bool:
     """Whether a second header can stand inside a text."""
-    # one of these is in each of them, and to look for them is much faster
-    return (" NCCL " in text or "][" in text or ":[" in text) and _GLUED.search(text) is not None
+    return any(mark in text for mark in GLUED) and _GLUED.search(text) is not None
 
 
 class Segmenter:

@@ -1,6 +1,6 @@
 """What the assemblers of torch's compiler ask of a segment."""
 
-from replay.parse.model import Segment
+from replay.parse.model import Passing, Segment
 
 FAMILIES = frozenset(
     {
@@ -45,6 +45,12 @@ def frame_number(compile_id: str) -> int | None:
     """Number of the frame: 4 of "4/2" and of "!0/4/2"."""
     parts = compile_id.split("/")
     return int(parts[-2]) if len(parts) > 1 and parts[-2].isdigit() else None
+
+
+def is_headed_alike(head: Segment, passing: Passing) -> bool:
+    """Whether a line that passes has the header of a message's first line."""
+    own = head.head
+    return (head.header, own.get("artifact"), own.get("trace_id")) == passing
 
 
 def is_same_message(segment: Segment, head: Segment) -> bool:

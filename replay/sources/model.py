@@ -1,12 +1,23 @@
 """What sources hand on: files, and lines that know who wrote them before anybody asks what they mean."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from pathlib import Path
-from typing import overload
+from typing import NamedTuple, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from replay.grammar.texts import Coded, Mask, Places, Texts
 
 MAX_LINE = 65536
 """Characters of a line that anything behind sources gets to see; the rest is kept by offset only."""
+
+BATCH = 16384
+"""Most lines in a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,42 +135,83 @@ class Line:
     whole: bool = True
 
 
+class Peeled(NamedTuple):
+    """A line without its wrappers. `partial`: the container engine said that it goes on in its next record."""
+
+    text: str
+    identity: Identity
+    t: float | None
+    partial: bool = False
+
+
+class Wraps(NamedTuple):
+    """What was peeled off the lines of a batch: who wrote them, their stamps (NaN: none), and which had a wrapper."""
+
+    writers: Coded
+    ts: npt.NDArray[np.float64]
+    is_wrapped: Mask
+
+
 @dataclass(slots=True, eq=False)
 class Batch(Sequence[Line]):
     """Lines that follow each other in one file, by columns: most lines of a large log are never looked at one by one.
 
-    `texts` is `raws` itself where no line had anything to peel; `identities`, `ts` and `whole` are None where all lines
-    are written by `identity`, have no wrapper's stamp, and are whole.
+    `offsets` has one more than there are lines: where the next begins. `texts` is `raws` itself, and `wraps` None,
+    where no line had anything to peel: all are written by `identity`. `is_plain` says which lines are whole and one
+    message of characters that `texts` can hand out many at once.
     """
 
     file_id: int
     first_no: int
-    offsets: list[int]
-    raws: list[str]
-    texts: list[str]
+    offsets: npt.NDArray[np.int64]
+    raws: Texts
+    texts: Texts
     identity: Identity
-    identities: list[Identity] | None = None
-    ts: list[float | None] | None = None
-    whole: list[bool] | None = None
+    whole: Mask
+    is_plain: Mask
+    wraps: Wraps | None = None
 
     def cut(self) -> None:
         """Note that the last line is not whole."""
-        if self.whole is None:
-            self.whole = [True] * len(self.raws)
-        self.whole[-1] = False
+        self.whole[-1] = self.is_plain[-1] = False
 
     def line(self, at: int) -> Line:
         """Return one line."""
-        return Line(
+        raw = text = (self.raws[at] or "")[:MAX_LINE]
+        who, t = self.identity, None
+        if self.wraps is not None:
+            text = (self.texts[at] or "")[:MAX_LINE]
+            who = self.wraps.writers.values[self.wraps.writers.codes[at]]
+            stamp = float(self.wraps.ts[at])
+            t = None if isnan(stamp) else stamp
+        offset = int(self.offsets[at])
+        return Line(self.file_id, self.first_no + at, offset, raw, text, who, t, bool(self.whole[at]))
+
+    def part(self, begin: int, end: int) -> Batch:
+        """Return some of the lines."""
+        at = slice(begin, end)
+        wraps = self.wraps
+        if wraps is not None:
+            writers = Coded(wraps.writers.codes[at], wraps.writers.values)
+            wraps = Wraps(writers, wraps.ts[at], wraps.is_wrapped[at])
+        raws = self.raws[at]
+        return Batch(
             self.file_id,
-            self.first_no + at,
-            self.offsets[at],
-            self.raws[at],
-            self.texts[at],
-            self.identity if self.identities is None else self.identities[at],
-            None if self.ts is None else self.ts[at],
-            self.whole is None or self.whole[at],
+            self.first_no + begin,
+            self.offsets[begin : end + 1],
+            raws,
+            raws if self.texts is self.raws else self.texts[at],
+            self.identity,
+            self.whole[at],
+            self.is_plain[at],
+            wraps,
         )
+
+    def writers(self, where: Places) -> Coded:
+        """Who wrote the lines at these places."""
+        if self.wraps is None:
+            return Coded(np.zeros(len(where), np.int32), [self.identity])
+        return self.wraps.writers.pick(where)
 
     @overload
     def __getitem__(self, at: int) -> Line: ...

@@ -4,17 +4,18 @@ Whatever the file holds, memory is bounded by the batch: of a line longer than M
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import accumulate
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from replay.grammar.texts import Listed, Mask, Spans, Texts, is_native, split
 from replay.sources.encoding import Chunks, EncodingMissing
-from replay.sources.model import MAX_LINE, Batch, Hints, Problem, SourceFile, Wrapping
+from replay.sources.model import BATCH, MAX_LINE, Batch, Hints, Problem, SourceFile, Wrapping
+from replay.sources.peeling import ManyPeeler
 from replay.sources.sample import take
 from replay.sources.vote import outline
 from replay.sources.wrappers import Peeler
-
-BATCH = 8192
-"""Most lines in a batch."""
 
 _KEEP = 4 * MAX_LINE
 """Bytes that surely hold MAX_LINE characters."""
@@ -48,22 +49,29 @@ def _ignore(_: Problem) -> None:
 def _read(file: SourceFile, hints: Hints, report: OnProblem) -> Iterator[Batch]:
     if file.abspath is None or file.kind in _NO_LINES:
         return
-    peeler = Peeler(file.wrapping or _wrapping(file), file.identity, hints, file.mtime)
+    peel = ManyPeeler(Peeler(file.wrapping or _wrapping(file), file.identity, hints, file.mtime)).peel
     chunks = Chunks(file.abspath, file.encoding)
     number = 0
     held: Batch | None = None
     for block in _blocks(chunks):
-        offset, extra = block.offset, block.extra
-        for start in range(0, len(block.lines), BATCH):
+        for piece in _pieces(block):
             if held is not None:
                 yield held
-            group = block.lines[start : start + BATCH]
-            ends = list(accumulate((len(part) + 1 for part in group), initial=offset))
-            if extra:  # only the first line of a block has bytes that were not kept
-                ends[1:] = [end + extra for end in ends[1:]]
-                extra = 0
-            held = _batch(file, number + 1, ends[:-1], group, peeler)
-            number, offset = number + len(group), ends[-1]
+            peeling = peel(piece.raws, piece.odd)
+            whole = piece.whole
+            whole[peeling.partial] = False
+            held = Batch(
+                file.file_id,
+                number + 1,
+                piece.offsets,
+                peeling.raws,
+                peeling.texts,
+                file.identity,
+                whole,
+                peeling.is_plain & whole,
+                peeling.wraps,
+            )
+            number += len(held)
         if not block.ends and held is not None:
             held.cut()
     if chunks.cut:
@@ -74,19 +82,57 @@ def _read(file: SourceFile, hints: Hints, report: OnProblem) -> Iterator[Batch]:
         yield held
 
 
-def _batch(file: SourceFile, number: int, offsets: list[int], parts: list[bytes], peeler: Peeler) -> Batch:
-    raws = [part.decode("utf-8", "replace") if len(part) <= MAX_LINE else _beginning(part) for part in parts]
-    peeled = peeler.peel_all(raws)
-    if peeled is None:
-        batch = Batch(file.file_id, number, offsets, raws, raws, file.identity)
+class _Block(NamedTuple):
+    """Lines and the newlines between them. `offset` is that of the first; `extra` its bytes that were not kept; `ends`:
+    the last one had its newline.
+    """
+
+    offset: int
+    data: bytes
+    extra: int
+    ends: bool
+
+
+class _Piece(NamedTuple):
+    """Some lines of a block. `offsets`: where each begins, and where the next does; see native.split for `odd`."""
+
+    raws: Texts
+    odd: npt.NDArray[np.uint8]
+    offsets: npt.NDArray[np.int64]
+    whole: Mask
+
+
+def _pieces(block: _Block) -> Iterator[_Piece]:
+    """Cut a block at its newlines."""
+    data = block.data
+    if is_native():
+        starts, ends, odd = split(data)
+        parts = []
     else:
-        texts, identities, ts, partial = map(list, zip(*peeled, strict=True))
-        batch = Batch(file.file_id, number, offsets, raws, texts, file.identity, identities, ts)
-        if any(partial):
-            batch.whole = [not p for p in partial]
-    if max(map(len, raws)) >= MAX_LINE:
-        batch.whole = [batch.line(at).whole and len(raw) < MAX_LINE for at, raw in enumerate(raws)]
-    return batch
+        parts = data.split(b"\n")
+        sizes = np.array([len(part) for part in parts], np.int32)
+        ends = np.cumsum(sizes + 1, dtype=np.int32) - np.int32(1)
+        starts = ends - sizes
+        odd = np.zeros(len(parts), np.uint8)
+    offsets = np.append(starts, ends[-1] + 1).astype(np.int64) + block.offset
+    offsets[1:] += block.extra  # only the first line of a block has bytes that were not kept
+    for begin in range(0, len(odd), BATCH):
+        at = slice(begin, begin + BATCH)
+        long = np.flatnonzero(ends[at] - starts[at] >= MAX_LINE)
+        whole = np.ones(len(odd[at]), np.bool_)
+        raws: Texts
+        if is_native():
+            first, last = int(starts[at][0]), int(ends[at][-1])
+            kept = np.minimum(ends[at], starts[at] + np.int32(_KEEP)) - np.int32(first)
+            raws = Spans(data[first:last], starts[at] - np.int32(first), kept)
+        else:
+            listed = [
+                part.decode("utf-8", "replace") if len(part) <= MAX_LINE else _beginning(part) for part in parts[at]
+            ]
+            raws = Listed(listed)
+        for place in long.tolist():
+            whole[place] = len((raws[place] or "")[:MAX_LINE]) < MAX_LINE
+        yield _Piece(raws, odd[at], offsets[begin : begin + BATCH + 1], whole)
 
 
 def _beginning(part: bytes) -> str:
@@ -99,17 +145,6 @@ def _wrapping(file: SourceFile) -> Wrapping:
     return outline(take(file.abspath, file.encoding, file.size).places).wrapping
 
 
-class _Block(NamedTuple):
-    """Lines without their newlines. `offset` is that of the first; `extra` its bytes that were not kept; `ends`: the
-    last one had its newline.
-    """
-
-    offset: int
-    lines: list[bytes]
-    extra: int
-    ends: bool
-
-
 def _blocks(chunks: Iterable[bytes], offset: int = 0) -> Iterator[_Block]:
     """Cut chunks at newlines; `offset` is that of the first byte."""
     carry, dropped = b"", 0
@@ -120,19 +155,13 @@ def _blocks(chunks: Iterable[bytes], offset: int = 0) -> Iterator[_Block]:
             carry += kept
             dropped += len(chunk) - len(kept)
             continue
-        if dropped:
-            first = chunk.find(b"\n")
-            dropped += first
-            lines = [carry, *(chunk[first + 1 : last].split(b"\n") if last > first else ())]
-            length = len(carry) + dropped + last + 1 - first
-        else:
-            lines = (carry + chunk[:last]).split(b"\n")
-            length = len(carry) + last + 1
-        yield _Block(offset, lines, dropped, ends=True)
+        length = len(carry) + dropped + last + 1
+        begin = chunk.find(b"\n") if dropped else 0
+        yield _Block(offset, carry + chunk[begin:last], dropped + begin, ends=True)
         offset += length
         carry, dropped = chunk[last + 1 :], 0
     if carry or dropped:
-        yield _Block(offset, [carry], dropped, ends=False)
+        yield _Block(offset, carry, dropped, ends=False)
 
 
 def read_line(file: SourceFile, line_no: int, byte_offset: int | None = None) -> str | None:
@@ -158,9 +187,9 @@ def read_lines(file: SourceFile, first: int, count: int, byte_offset: int | None
 def _take(blocks: Iterable[_Block], skip: int, count: int) -> list[str]:
     lines: list[str] = []
     for block in blocks:
-        wanted = block.lines[skip : skip + count - len(lines)]
-        lines += [_beginning(part) for part in wanted]
-        skip = max(skip - len(block.lines), 0)
+        found = block.data.split(b"\n")
+        lines += [_beginning(part) for part in found[skip : skip + count - len(lines)]]
+        skip = max(skip - len(found), 0)
         if len(lines) >= count:
             break
     return lines

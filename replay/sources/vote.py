@@ -65,13 +65,13 @@ def _vote(texts: list[str], wrapping: Wrapping) -> Voted | None:
 
 def _ballot(form: Form, texts: list[str]) -> tuple[float, Voted] | None:
     """Share of the lines that carry the form, if it is a wrapper here."""
-    matches = [(m, said) for t in texts if (m := form.match(t)) and _plausible(form, said := form.read(m))]
+    matches = [(m, said) for t in texts if (m := form.match(t)) and _plausible(form, said := form.read(m.groupdict()))]
     if len(matches) < _FEW_SHARE * len(texts) or not matches:
         return None
     size: int | None = None
     if form.name in _PADDED:
-        size = Counter(width(m) for m, _ in matches).most_common(1)[0][0]
-        matches = [(m, said) for m, said in matches if width(m) == size]
+        size = Counter(width(m.groupdict()) for m, _ in matches).most_common(1)[0][0]
+        matches = [(m, said) for m, said in matches if width(m.groupdict()) == size]
     share = len(matches) / len(texts)
     evident = [said for m, said in matches if _evident(form, m["text"] or "")]
     is_evident = len(evident) >= max(2, _EVIDENT_SHARE * len(matches)) or _each_is_evident(

@@ -6,6 +6,7 @@ wrapper is looked at again, so that an unwrapped line costs one failing match.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
@@ -14,13 +15,15 @@ from replay.grammar.compile import load
 from replay.grammar.model import Production
 from replay.sources import records
 from replay.sources.escapes import strip_colours, strip_escapes
-from replay.sources.model import Hints, Identity, Voted, Wrapping
+from replay.sources.model import Hints, Identity, Peeled, Voted, Wrapping
 from replay.sources.stamps import Stamps
 
-_MAX_LAYERS = 8
+MAX_LAYERS = 8
 _FIELDS = ("rank", "local_rank", "task", "host", "pid", "stream", "label")
 """Fields that tell who wrote the line; all terminals called LABEL_* are labels."""
 _MAX_WRITERS = 4096
+Groups = Mapping[str, str | None]
+"""What the groups of a form took."""
 _NUMBER = re.compile("[0-9]+")
 _NAMED_GROUP = re.compile(r"\(\?P<[a-z_0-9]+>")
 
@@ -50,9 +53,9 @@ class Form:
         self.claims = {field: self.claims[field] for field in _FIELDS if field in self.claims}
         self.stamp = next((key for key in ("zone", "month", "time_of_day") if key in groups), "")
 
-    def read(self, found: re.Match[str]) -> dict[str, str]:
-        """What the match says about the writer."""
-        return {field: value for field, group in self.claims.items() if (value := found[group]) is not None}
+    def read(self, groups: Groups) -> dict[str, str]:
+        """What a match says about the writer."""
+        return {field: value for field, group in self.claims.items() if (value := groups[group]) is not None}
 
 
 @cache
@@ -78,72 +81,55 @@ class Layer(NamedTuple):
     partial: bool = False
 
 
-class Peeled(NamedTuple):
-    """A line without its wrappers. `partial`: the container engine said that it goes on in its next record."""
-
-    text: str
-    identity: Identity
-    t: float | None
-    partial: bool = False
-
-
-class _Writer:
+class Writer:
     """What the layers peeled so far tell; `next` leads on by what the next layer says."""
 
     __slots__ = ("identity", "next", "rank_said", "ranks")
 
     def __init__(self, identity: Identity, ranks: int, rank_said: bool) -> None:
         self.identity, self.ranks, self.rank_said = identity, ranks, rank_said
-        self.next: dict[tuple[str, ...], _Writer] = {}
+        self.next: dict[tuple[str, ...], Writer] = {}
 
 
 class Peeler:
     """Peels the lines of one file. `identity` is what the file's path says of the writer."""
 
     def __init__(self, wrapping: Wrapping, identity: Identity, hints: Hints, mtime: float | None = None) -> None:
-        self._wrapping, self._root = wrapping, _Writer(identity, 0, rank_said=False)
+        self._wrapping, self.root = wrapping, Writer(identity, 0, rank_said=False)
         self._stamps = Stamps(hints.tz, hints.year, mtime)
-        self._voted = {v.form: v for v in wrapping.voted}
-        self._forms = [*forms("certain"), *(f for f in forms("voted") if f.name in self._voted)]
+        self.voted = {v.form: v for v in wrapping.voted}
+        self.forms = [*forms("certain"), *(f for f in forms("voted") if f.name in self.voted)]
         self._by_first: dict[str, list[Form]] = {}
-        self._begins = _guard(tuple(sorted(self._voted))).match
-        self._colours = wrapping.colours
+        self.begins = _guard(tuple(sorted(self.voted))).match
+        self.has_lost_escapes = wrapping.colours
         self._writers = 0
 
     def peel(self, text: str, layers: list[Layer] | None = None) -> Peeled:
         """Peel one line (without its newline). What each layer says is appended to `layers`, outermost first."""
         text = self._clean(text)
-        if self._begins(text) is None:
-            return Peeled(text, self._root.identity, None)
-        writer, t, partial = self._root, None, False
+        if self.begins(text) is None:
+            return Peeled(text, self.root.identity, None)
+        writer, t, partial = self.root, None, False
         used: list[str] = []
-        for _ in range(_MAX_LAYERS):
+        for _ in range(MAX_LAYERS):
             step = self._record(text) if text[:1] == "{" else self._layer(text, used)
             if step is None:
                 break
             text = step.rest
-            writer = self._after(writer, step.said)
+            writer = self.after(writer, step.said)
             t = t if t is not None else step.t
             partial = partial or step.partial
             used.append(step.form)
             if layers is not None:
                 layers.append(step)
-            if not text or self._begins(text) is None:
+            if not text or self.begins(text) is None:
                 break
         return Peeled(text, writer.identity, t, partial)
-
-    def peel_all(self, raws: list[str]) -> list[Peeled] | None:
-        """Peel lines; None where none of them has anything to peel."""
-        blob = "\n".join(raws)
-        is_clean = not any(mark in blob for mark in ("\x1b", "\r", "\ufeff")) and not (self._colours and "[" in blob)
-        if is_clean and not any(map(self._begins, raws)):
-            return None
-        return [self.peel(raw) for raw in raws]
 
     def _clean(self, text: str) -> str:
         if "\x1b" in text:
             text = strip_escapes(text)
-        if self._colours and "[" in text:
+        if self.has_lost_escapes and "[" in text:
             text = strip_colours(text)
         return text.removesuffix("\r").removeprefix("\ufeff")
 
@@ -151,28 +137,28 @@ class Peeler:
         first = text[0]
         candidates = self._by_first.get(first)
         if candidates is None:
-            candidates = [f for f in self._forms if not f.prefix or f.prefix[0] == first]
+            candidates = [f for f in self.forms if not f.prefix or f.prefix[0] == first]
             self._by_first[first] = candidates
         for form in candidates:
             found = form.match(text)
             if found is None:
                 continue
-            said = form.read(found)
-            voted = self._voted.get(form.name)
-            if voted is not None and (form.name in used or not fits(voted, found, said)):
+            groups = found.groupdict()
+            said = form.read(groups)
+            voted = self.voted.get(form.name)
+            if voted is not None and (form.name in used or not fits(voted, groups, said)):
                 continue
-            partial = form.name == "cri" and found["flag"] == "P"
-            return Layer(form.name, said, self._stamp(form, found), found["text"] or "", partial)
+            return Layer(form.name, said, self.stamp(form, groups), found["text"] or "", is_partial(form, groups))
         return None
 
-    def _stamp(self, form: Form, found: re.Match[str]) -> float | None:
+    def stamp(self, form: Form, groups: Groups) -> float | None:
+        """The stamp of a form, by its groups."""
         if form.stamp == "zone":
-            return self._stamps.zoned(found["date"], found["clock"], found["zone"])
-        if form.stamp == "month" and found["clock"]:
-            year = found["year"] if "year" in found.re.groupindex else None
-            return self._stamps.monthly(year, found["month"], found["day"], found["clock"])
+            return self._stamps.zoned(groups["date"] or "", groups["clock"] or "", groups["zone"] or "")
+        if form.stamp == "month" and groups["clock"]:
+            return self._stamps.monthly(groups.get("year"), groups["month"] or "", groups["day"] or "", groups["clock"])
         if form.stamp == "time_of_day":
-            return self._stamps.plain(found["date"], found["time_of_day"])
+            return self._stamps.plain(groups["date"] or "", groups["time_of_day"] or "")
         return None
 
     def _record(self, text: str) -> Layer | None:
@@ -186,7 +172,8 @@ class Peeler:
         }
         return Layer("json", said, self._stamps.any(record.time), self._clean(record.line))
 
-    def _after(self, writer: _Writer, said: dict[str, str]) -> _Writer:
+    def after(self, writer: Writer, said: Mapping[str, str]) -> Writer:
+        """Who a line is of when a layer says more of it."""
         if not said:
             return writer
         key = tuple(x for pair in said.items() for x in pair)
@@ -198,7 +185,7 @@ class Peeler:
                 self._writers += 1
         return found
 
-    def _learn(self, writer: _Writer, said: dict[str, str]) -> _Writer:
+    def _learn(self, writer: Writer, said: Mapping[str, str]) -> Writer:
         """The inner layer is nearer to the program, so it wins; but a launcher's task number yields to a rank."""
         who, ranks, rank_said = writer.identity, writer.ranks, writer.rank_said
         if "host" in said:
@@ -221,7 +208,7 @@ class Peeler:
             else:
                 who, rank_said = replace(who, rank=_small(said["rank"])), True
             ranks += 1
-        return _Writer(who, ranks, rank_said)
+        return Writer(who, ranks, rank_said)
 
     def _task(self, who: Identity, task: str, rank_said: bool) -> Identity:
         if not self._wrapping.task_is_rank:
@@ -229,18 +216,22 @@ class Peeler:
         return who if rank_said else replace(who, rank=_small(task))
 
 
-def fits(voted: Voted, found: re.Match[str], said: dict[str, str]) -> bool:
+def fits(voted: Voted, groups: Groups, said: Mapping[str, str]) -> bool:
     """True if a match of a voted form looks like those that the file voted for."""
-    if voted.width is not None and width(found) != voted.width:
+    if voted.width is not None and width(groups) != voted.width:
         return False
     return not voted.stems or stem(said.get("host") or said.get("label") or "") in voted.stems
 
 
-def width(found: re.Match[str]) -> int:
+def width(groups: Groups) -> int:
     """Characters of a padded number or name: launchers pad to the widest."""
-    padded = found["pad"] or ""
-    own = found["task"] if "task" in found.re.groupindex else found["label_service"]
-    return len(padded) + len(own)
+    own = groups["task"] if "task" in groups else groups["label_service"]
+    return len(groups["pad"] or "") + len(own or "")
+
+
+def is_partial(form: Form, groups: Groups) -> bool:
+    """Whether the container engine goes on with the line in its next record."""
+    return form.name == "cri" and groups["flag"] == "P"
 
 
 def _small(digits: str) -> int | None:

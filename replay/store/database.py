@@ -17,6 +17,7 @@ import duckdb
 from duckdb import DuckDBPyConnection
 
 from replay.errors import InputError
+from replay.resources import cache_dir
 from replay.store import schema
 
 STORAGE_VERSION = "v1.0.0"
@@ -40,29 +41,18 @@ class NotOurs(InputError):
     """A file that is no run database, or a damaged one: whoever named it may want to keep it."""
 
 
-def cache_dir() -> Path:
-    """Return the folder of the databases; it may not exist yet.
-
-    Raises InputError for a user without a home folder who names none.
-    """
-    try:
-        if named := os.environ.get("REPLAY_CACHE_DIR"):
-            return Path(named).expanduser().absolute()
-        base = os.environ.get("XDG_CACHE_HOME")
-        return (Path(base).absolute() if base else Path.home() / ".cache") / "replay"
-    except RuntimeError as error:
-        why = str(error).rstrip(".")
-        raise InputError(f"no folder for the databases: {why}; name one in REPLAY_CACHE_DIR") from None
-
-
 @contextmanager
 def sparing(con: DuckDBPyConnection) -> Iterator[None]:
-    """Keep what DuckDB holds in memory small while rows are only added: it writes them out, and does not need them."""
+    """Keep what DuckDB holds in memory small while rows are only added: it writes them out, and does not need them.
+    Rows come from one thread; more of DuckDB's own would cost time to agree.
+    """
     con.execute(f"SET memory_limit = '{_WHILE_READING}'")
+    con.execute("SET threads = 1")
     try:
         yield
     finally:
         con.execute("RESET memory_limit")
+        con.execute("RESET threads")
 
 
 @contextmanager

@@ -7,28 +7,22 @@ Memory is bounded by FLUSH_ROWS, whatever the size of the log.
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from itertools import chain
 from typing import Any, cast
 
 import numpy as np
 from duckdb import DuckDBPyConnection
 
-from replay.parse.model import Counts, Reading, Segment, Value
+from replay.grammar.texts import Coded
+from replay.parse.model import KINDS, Column, Counts, Reading, Segment, Value
 from replay.sources.model import Batch, Identity, Line, Problem, SourceFile
 from replay.store import schema
+from replay.store.arrow import Child, Table
+from replay.store.columns import TEXT_CUT, child, cut, is_missing, packed
 
 FLUSH_ROWS = 50_000
-TEXT_CUT = 400
-"""Characters of a line that the table `lines` keeps."""
-
 _INT_LIMITS = {"INTEGER": 2**31, "BIGINT": 2**63}
 _NULL, _NAN = 1, 2
 _LINE_COLUMNS = ("writer_id", "file_id", "line_no", "byte_offset", "class", "form", "t_lo", "t_hi", "text")
-
-
-def cut(text: str) -> str:
-    """Return the text at the length that the tables keep, the cut marked."""
-    return text if len(text) <= TEXT_CUT else text[: TEXT_CUT - 1] + "…"
 
 
 class TableSink:
@@ -39,8 +33,8 @@ class TableSink:
         self._known = {t.name: frozenset(c.name for c in t.columns) for t in schema.tables().values()}
         self._rows: dict[str, list[dict[str, Value]]] = {}
         self._lines: list[tuple[Value, ...]] = []
-        self._many: dict[str, list[dict[str, Sequence[Value]]]] = {}
-        self._many_waiting: dict[str, int] = {}
+        self._many: dict[tuple[str, tuple[tuple[str, bytes], ...]], list[tuple[int, list[Child]]]] = {}
+        self._many_waiting = 0
         self._waiting = 0
         self._writers: dict[tuple[int, Identity], int] = {}
 
@@ -93,48 +87,47 @@ class TableSink:
 
     def lines(self, batch: Batch, read: Reading) -> None:
         """Keep those lines of a batch that were read; see `line`."""
-        where = [n for n, kind in enumerate(read.kinds) if kind is not None]
-        raws = [raw if len(raw) <= TEXT_CUT else cut(raw) for raw in batch.raws]
-        numbers = range(batch.first_no, batch.first_no + len(raws))
-        ids = (batch.file_id,) * len(raws)
-        columns: tuple[Sequence[Value], ...] = (
-            read.writers,
-            ids,
-            numbers,
-            batch.offsets,
-            read.kinds,
-            read.forms,
-            read.ts,
-            read.ts,
-            raws,
-        )
-        if len(where) < len(raws):
-            columns = tuple([column[n] for n in where] for column in columns)
+        where = np.flatnonzero(read.kinds)
+        count = len(where)
+        if not count:
+            return
+        raws, kinds, forms, ts, writers = batch.raws, read.kinds, read.forms, read.ts, read.writers
+        if count < len(raws):
+            raws, kinds, forms, ts, writers = raws.pick(where), kinds[where], forms[where], ts[where], writers[where]
+        columns: dict[str, Column | Child] = {
+            "writer_id": writers,
+            "file_id": batch.file_id,
+            "line_no": where + batch.first_no,
+            "byte_offset": batch.offsets[where],
+            "class": Coded(kinds.astype(np.int32), KINDS),
+            "form": Coded(forms, list(read.names.names)),
+            "t_lo": ts,
+            "t_hi": ts,
+            "text": packed(raws, TEXT_CUT),
+        }
         self._flush_lines()
-        self._many.setdefault("lines", []).append(dict(zip(_LINE_COLUMNS, columns, strict=True)))
-        self._count("lines", len(where))
+        self.rows("lines", count, columns)
 
-    def rows(self, table: str, columns: dict[str, Sequence[Value]]) -> None:
+    def rows(self, table: str, count: int, columns: Mapping[str, Column | Child]) -> None:
         """Add rows by columns, common ones included. Raises KeyError if the table has no such column."""
         if not columns.keys() <= self._known[table]:
             raise KeyError(f"{table} has no column {', '.join(sorted(columns.keys() - self._known[table]))}")
-        self._many.setdefault(table, []).append(columns)
-        self._count(table, len(columns["line_no"]))
+        names = [c for c in schema.tables()[table].columns if not is_missing(columns.get(c.name))]
+        children = [_child(c.type, columns[c.name], count) for c in names]
+        key = table, tuple((c.name, a.format) for c, a in zip(names, children, strict=True))
+        self._many.setdefault(key, []).append((count, children))
+        self._many_waiting += count
+        if self._many_waiting >= FLUSH_ROWS:
+            self._flush_many()
 
-    def _count(self, table: str, rows: int) -> None:
-        self._many_waiting[table] = self._many_waiting.get(table, 0) + rows
-        if self._many_waiting[table] >= FLUSH_ROWS:
-            self._flush_many(table)
-
-    def _flush_many(self, table: str) -> None:
-        """Write out rows that came by columns; all pieces of a table have the same columns, or nearly."""
-        pieces = self._many.pop(table, [])
-        self._many_waiting[table] = 0
-        by_columns: dict[frozenset[str], list[dict[str, Sequence[Value]]]] = {}
-        for piece in pieces:
-            by_columns.setdefault(frozenset(piece), []).append(piece)
-        for names, alike in by_columns.items():
-            insert_columns(self.con, table, {name: list(chain(*(p[name] for p in alike))) for name in names})
+    def _flush_many(self) -> None:
+        """Write out rows that came by columns."""
+        for (table, columns), batches in self._many.items():
+            rows = Table([name for name, _ in columns], batches)  # noqa: F841 (DuckDB finds it by its name)
+            names = ", ".join(f'"{name}"' for name, _ in columns)
+            self.con.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM rows")
+        self._many.clear()
+        self._many_waiting = 0
 
     def add(self, table: str, **columns: Value) -> None:
         """Add a row to any table. Raises KeyError if it has no such column."""
@@ -182,12 +175,11 @@ class TableSink:
         """Write out everything that waits."""
         self._flush_lines()
         self._flush_rows()
-        for table in list(self._many):
-            self._flush_many(table)
+        self._flush_many()
 
     def _flush_lines(self) -> None:
         if self._lines:
-            self._flush_many("lines")
+            self._flush_many()
             columns = dict(zip(_LINE_COLUMNS, map(list, zip(*self._lines, strict=True)), strict=True))
             insert_columns(self.con, "lines", columns)
             self._lines.clear()
@@ -199,6 +191,10 @@ class TableSink:
                 insert_columns(self.con, table, {name: [row.get(name) for row in rows] for name in used})
                 rows.clear()
         self._waiting = 0
+
+
+def _child(kind: str, column: Column | Child, count: int) -> Child:
+    return column if isinstance(column, Child) else child(kind, column, count)
 
 
 def insert_columns(con: DuckDBPyConnection, table: str, columns: Mapping[str, Sequence[Value]]) -> None:

@@ -6,9 +6,9 @@ and gives one row; the status line, which comes next, adds what the rank enqueue
 
 from dataclasses import dataclass
 
+from replay.grammar.numbers import integer, real
 from replay.parse.blocks.failing import DEFAULT_GROUPS, Saying, Tell, level, log, named_rank
 from replay.parse.model import Segment, Sink, Value
-from replay.parse.numbers import integer, real
 from replay.parse.ops import operation
 
 _GARBAGE = 10**12

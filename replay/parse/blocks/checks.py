@@ -3,9 +3,9 @@
 from math import prod
 
 from replay.grammar.executor import shared
+from replay.grammar.numbers import integer
 from replay.parse.blocks.failing import TEXT_CUT, Saying, is_nameless
 from replay.parse.model import Sink, Value
-from replay.parse.numbers import integer
 from replay.parse.ops import dtype, operation, size_of
 
 _ASPECTS = (("sequence", "seq"), ("op", "op"), ("shape", "shape"), ("dtype", "dtype"), ("device", "device"))

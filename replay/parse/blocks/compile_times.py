@@ -1,8 +1,8 @@
 """The table of compile times that a process prints when its interpreter ends, to rows of `compile_times`."""
 
 from replay.grammar.executor import shared
+from replay.grammar.numbers import real
 from replay.parse.model import Segment, Sink
-from replay.parse.numbers import real
 from replay.parse.torch_lines import is_same_message, record_of
 
 _FAMILY = "compile_times"

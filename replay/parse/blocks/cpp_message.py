@@ -4,9 +4,9 @@ The ranks that a desync report calls lagging give one row of timeouts.
 """
 
 from replay.grammar.executor import shared
+from replay.grammar.numbers import integer
 from replay.parse.blocks.failing import TEXT_CUT, Tell
 from replay.parse.model import Segment, Sink
-from replay.parse.numbers import integer
 from replay.parse.ops import operation
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
+from replay.grammar.numbers import integer, real
 from replay.parse.blocks.failing import Saying
 from replay.parse.failure_kinds import cuda_error
 from replay.parse.model import Sink, Value
-from replay.parse.numbers import integer, real
 
 _MIB = {
     "bytes": 1 / 2**20,

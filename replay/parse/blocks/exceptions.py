@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 
 from replay.grammar.model import Match
+from replay.grammar.numbers import integer
 from replay.parse.blocks.failing import TEXT_CUT
 from replay.parse.failure_kinds import exception_category
 from replay.parse.model import Segment, Sink, Value
-from replay.parse.numbers import integer
 from replay.parse.places import Frame, users_frame
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from replay.grammar.model import Match
+from replay.grammar.numbers import integer
 from replay.parse.model import Segment, Sink, Value
-from replay.parse.numbers import integer
 
 DEFAULT_GROUPS = {None, "0", "default_pg", "default"}
 """Names of the group of all ranks; None where a line names no group."""

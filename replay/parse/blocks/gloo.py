@@ -1,9 +1,9 @@
 """Texts of gloo: it waited in vain, the other end went away, or sizes differ and nobody checked."""
 
+from replay.grammar.numbers import integer
 from replay.parse.blocks.c10d import kind_of
 from replay.parse.blocks.failing import Saying, Tell, log
 from replay.parse.model import Sink
-from replay.parse.numbers import integer
 from replay.parse.ops import operation
 
 

@@ -1,11 +1,12 @@
 """Graph texts to rows of `graphs`, `graph_ops` and, of generated code, `kernels`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from replay.grammar.executor import shared
 from replay.parse.graph_text import GraphText
-from replay.parse.model import Segment, Sink
-from replay.parse.torch_lines import compile_id_of, is_same_message, record_of
+from replay.parse.model import Passing, Segment, Sink
+from replay.parse.torch_lines import compile_id_of, is_headed_alike, is_same_message, record_of
 
 _OF_ARTIFACT = {
     "graph_code": "dynamo",
@@ -30,6 +31,8 @@ _OF_RECORD = {
 }
 _HEADS = {"graph_head", "graph_ddp", "graph_output", "graph_cached"}
 _ENDS = {"graph_end", "graph_aside"}
+MARKS = frozenset({*_HEADS, *_ENDS, *_OF_RECORD, "graph_name"})
+"""Records of lines that are not of a graph's own text."""
 
 
 @dataclass(slots=True)
@@ -61,6 +64,17 @@ class Graphs:
     def head(self) -> Segment | None:
         """The line that opened the block here, None where none is open."""
         return self._block.head if self._block is not None else None
+
+    def goes_on(self, passing: Passing) -> bool:
+        """Whether a line of a graph's text belongs to the graph that is open."""
+        return self._block is not None and is_headed_alike(self._block.head, passing)
+
+    def many(self, last: Segment, texts: Sequence[str]) -> None:
+        """Take lines of the text of the graph that is open; `last` is the last of them."""
+        if self._block is not None:
+            self._block.last = last
+            for text in texts:
+                self._text(self._block.graph, text)
 
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
@@ -101,8 +115,13 @@ class Graphs:
         block.last = segment
         if record in _OF_RECORD or record == "graph_name":
             block.graph.kind, block.graph.name = _OF_RECORD.get(record, block.graph.kind), fields["name"]
-        elif not (block.graph.text.is_empty and "(torch.nn.Module):" in segment.text):
-            block.graph.text.feed(segment.text)
+        else:
+            self._text(block.graph, segment.text)
+
+    @staticmethod
+    def _text(graph: Graph, text: str) -> None:
+        if not (graph.text.is_empty and "(torch.nn.Module):" in text):
+            graph.text.feed(text)
 
     def close(self) -> None:
         """See Assembler."""

@@ -3,22 +3,26 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from replay.grammar.executor import shared
 from replay.grammar.model import Match
+from replay.grammar.texts import Coded, Codes
 from replay.parse.guard_expressions import Expression, Tensor, parse_expression
 from replay.parse.guard_reasons import parse_reason
-from replay.parse.model import Passing, Segment, Sink, Value
+from replay.parse.model import Column, Passing, Segment, Sink, Value
 from replay.parse.places import is_installed
-from replay.parse.torch_lines import compile_id_of, is_same_message, record_of
+from replay.parse.torch_lines import compile_id_of, is_headed_alike, is_same_message, record_of
 
 _FAMILY = "guard_tree"
 _HEADS = {"guard_head", "guard_tree", "guard_function"}
 _TREES = {"guard_tree", "guard_function"}
 """Heads below which a line of no form of its own is no guard."""
 _ALONE = {"guard_latency"}
-_DEEPER = "| "
+DEEPER = "| "
 _TENSORS = {"TENSOR_MATCH"}
 _NOTHING = Expression()
 _NO_TENSOR = Tensor()
@@ -54,17 +58,63 @@ class _Message:
     code: str | None = None
 
 
-class GuardLine(NamedTuple):
-    """A line of a tree, without its header. `what` is the type of a guard, or the source of a manager; `text` the code
-    of the guard, or how the tree comes to the manager.
+NOTHING, MANAGER, GUARD = range(3)
+"""What a line of a tree is."""
+
+
+class GuardLines(NamedTuple):
+    """Lines of one tree, without their headers, by columns: what each is, and how deep it stands. `what` is the type of
+    a guard, or the source of a manager; `texts` the code of the guard, or how the tree comes to the manager.
     """
 
-    line_no: int
-    t: float | None
-    is_guard: bool
-    depth: str | None
-    what: str | None
-    text: str | None
+    numbers: npt.NDArray[np.int64]
+    ts: npt.NDArray[np.float64]
+    roles: npt.NDArray[np.int8]
+    depths: Codes
+    what: Coded
+    texts: Coded
+
+
+_Arrays = dict[str, npt.NDArray[Any]]
+
+
+class GuardRows:
+    """Rows of `guards`, gathered over several trees. Each compile repeats most guards of those before it."""
+
+    def __init__(self) -> None:
+        self._told: list[tuple[Value, ...]] = []
+        self._numbers: dict[int, int] = {}
+        self._codes: list[int] = []
+        self._parts: list[tuple[_Arrays, int, str | None]] = []
+
+    def add(
+        self, columns: dict[str, npt.NDArray[Any]], told: Sequence[tuple[Value, ...]], compile_id: str | None
+    ) -> None:
+        """Add the rows of one tree: `told` are their columns _TOLD."""
+        for row in told:
+            number = self._numbers.get(id(row))
+            if number is None:
+                number = self._numbers[id(row)] = len(self._told)
+                self._told.append(row)  # kept, so that no other gets its id
+            self._codes.append(number)
+        self._parts.append((columns, len(told), compile_id))
+
+    def columns(self) -> tuple[int, dict[str, Column]]:
+        """Return the number of rows, and their columns."""
+        if not self._codes:
+            return 0, {}
+        sizes = [size for _, size, _ in self._parts]
+        names = self._parts[0][0]
+        columns: dict[str, Column] = {
+            name: np.concatenate([part[name] for part, _, _ in self._parts]) for name in names
+        }
+        ids = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+        columns["compile_id"] = Coded(ids, [compile_id for _, _, compile_id in self._parts])
+        codes = np.array(self._codes, np.int32)
+        columns |= {
+            name: Coded(codes, values) for name, values in zip(_TOLD, zip(*self._told, strict=True), strict=True)
+        }
+        return len(codes), columns
 
 
 class GuardTrees:
@@ -105,34 +155,48 @@ class GuardTrees:
         return "continuation"
 
     def goes_on(self, passing: Passing) -> bool:
-        """Whether a line belongs to the message that is open."""
-        head = None if self._message is None else self._message.head
-        if head is None or head.header != passing.header:
-            return False
-        return (head.head.get("artifact"), head.head.get("trace_id")) == (passing.artifact, passing.trace_id)
+        """Whether a line belongs to the tree that is open."""
+        return self._message is not None and self._message.is_tree and is_headed_alike(self._message.head, passing)
 
-    def many(self, lines: Sequence[GuardLine]) -> dict[str, list[Value]]:
-        """Take lines of the tree that is open, in order; return the columns of their rows."""
+    def many(self, lines: GuardLines, rows: GuardRows, writer_id: int) -> None:
+        """Take lines of the tree that is open, in order; their rows go to `rows`."""
         message = self._message
-        rows: list[tuple[Value, ...]] = []
         if message is None:
-            return {}
-        compile_id, levels = compile_id_of(message.head), message.levels
-        for line in lines:
-            depth = len(line.depth or "") // len(_DEEPER)
-            if not line.is_guard:
-                message.is_tree = True
-                while levels and levels[-1].depth >= depth:
-                    levels.pop()
-                levels.append(_Level(depth, line.what, line.text))
+            return
+        levels, whats, texts = message.levels, lines.what.values, lines.texts.values
+        told: dict[tuple[int, int, _Level | None], tuple[Value, ...]] = {}
+        found: list[tuple[Value, ...]] = []
+        told_by = (lines.roles, lines.depths, lines.what.codes, lines.texts.codes)
+        for role, depth, what, text in zip(*(column.tolist() for column in told_by), strict=True):
+            if role == NOTHING:
                 continue
-            above = next((level for level in reversed(levels) if level.depth < depth), None)
-            source, accessor = (above.source, above.accessor) if above else (None, None)
-            told = _told(line.what, line.text or "", source, accessor)
-            rows.append((line.line_no, line.t, line.t, compile_id, message.nth, depth, *told))
-            message.nth += 1
-        names = ("line_no", "t_lo", "t_hi", "compile_id", "nth", "depth", *_TOLD)
-        return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)) if rows else {}
+            top = len(levels)
+            while top and levels[top - 1].depth >= depth:
+                top -= 1
+            if role == MANAGER:
+                del levels[top:]
+                levels.append(_Level(depth, whats[what], texts[text]))
+                continue
+            above = levels[top - 1] if top else None
+            row = told.get((what, text, above))
+            if row is None:
+                source, accessor = (above.source, above.accessor) if above else (None, None)
+                row = told[what, text, above] = _told(whats[what], texts[text] or "", source, accessor)
+            found.append(row)
+        if found:
+            where = np.flatnonzero(lines.roles == GUARD)
+            ts = lines.ts[where]
+            nth = np.arange(message.nth, message.nth + len(found))
+            message.nth += len(found)
+            common: _Arrays = {
+                "line_no": lines.numbers[where],
+                "t_lo": ts,
+                "t_hi": ts,
+                "nth": nth,
+                "depth": lines.depths[where],
+            }
+            writers = np.full(len(found), writer_id, np.int32)
+            rows.add(common | {"writer_id": writers}, found, compile_id_of(message.head))
 
     def close(self) -> None:
         """See Assembler."""
@@ -143,7 +207,7 @@ class GuardTrees:
     def _line(self, message: _Message, segment: Segment, match: Match | None) -> None:
         record = match.record if match is not None else ""
         fields = match.fields if match is not None else {}
-        depth = len(fields.get("depth", "")) // len(_DEEPER)
+        depth = len(fields.get("depth", "")) // len(DEEPER)
         match record:
             case "guard_tree":
                 message.is_tree = True

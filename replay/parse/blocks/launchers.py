@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field
 
 from replay.grammar.executor import shared
+from replay.grammar.numbers import integer, real
 from replay.parse.blocks.device import Device
 from replay.parse.blocks.exceptions import Raised, frame_of, write
 from replay.parse.blocks.failing import TEXT_CUT, OnBehalf, Saying, is_nameless, level, log
 from replay.parse.clock import Clock
 from replay.parse.model import Segment, Sink, Value
-from replay.parse.numbers import integer, real
 from replay.parse.places import Frame
 from replay.parse.signals import exit_code, of_code, signal_name
 

@@ -1,8 +1,8 @@
 """Connections, rings, trees and topology."""
 
+from replay.grammar.numbers import integer, real
 from replay.parse.model import Segment, Sink
 from replay.parse.nested import parse_nested
-from replay.parse.numbers import integer, real
 from replay.parse.rows import Column, Rows, constant, number, text
 
 _PATTERNS = {"1": "balanced-tree", "2": "split-tree", "3": "tree", "4": "ring", "5": "nvls", "6": "collnet-direct"}

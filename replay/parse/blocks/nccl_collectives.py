@@ -1,10 +1,15 @@
 """Operations as NCCL logs them: rows of `collectives` and `tuning`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
+import numpy as np
+import numpy.typing as npt
+
+from replay.grammar.numbers import integer
+from replay.grammar.texts import Coded, Codes, Numbers, Texts, combined
+from replay.parse import model
 from replay.parse.blocks.nccl_comms import Communicators, Membership
 from replay.parse.model import Segment, Sink, Value
-from replay.parse.numbers import integer
 from replay.parse.rows import Column, Rows, constant, number, text
 
 # ncclDataType_t: name and size
@@ -131,26 +136,36 @@ def membership(known: Membership | None, nranks: int | None) -> dict[str, Value]
 def memberships(
     comms_of: Callable[[int], Communicators],
     since: int,
-    writers: Sequence[int],
-    numbers: Sequence[int],
-    columns: Mapping[str, Sequence[Value]],
-) -> dict[str, Sequence[Value]]:
-    """The columns of `membership` for many lines, none before line `since`, by their writers, numbers and columns."""
-    keys = list(zip(writers, map(str, columns["comm"]), strict=True))
-    fixed: dict[tuple[int, str], Membership | None] = {}
-    moving: dict[tuple[int, str], Communicators] = {}
-    for key in set(keys):
-        comms, pointer = comms_of(key[0]), key[1]
-        if comms.changed(pointer) < since:
-            fixed[key] = comms.find(pointer)
-        else:
-            moving[key] = comms
-    known = [
-        moving[key].find_at(key[1], number) if key in moving else fixed[key]
-        for key, number in zip(keys, numbers, strict=True)
-    ]
+    where: tuple[Codes, npt.NDArray[np.int64]],
+    pointers: Texts,
+    sizes: Numbers,
+) -> dict[str, model.Column]:
+    """The columns of `membership` for many lines, none before line `since`: by their writers and numbers, and what they
+    say of communicator and size.
+    """
+    writers, numbers = where
+    told = pointers.coded()
+    codes, firsts = combined([Coded(writers, range(int(writers.max()) + 1)), told])
+    known: list[Membership | None] = []
+    moving: list[tuple[int, Communicators, str]] = []
+    for at, first in enumerate(firsts.tolist()):
+        comms, pointer = comms_of(int(writers[first])), str(told.values[told.codes[first]])
+        known.append(comms.find(pointer))
+        if comms.changed(pointer) >= since:
+            moving.append((at, comms, pointer))
+    was = codes
+    for at, comms, pointer in moving:
+        codes = codes.copy() if codes is was else codes
+        for place in np.flatnonzero(was == at).tolist():
+            codes[place] = len(known)
+            known.append(comms.find_at(pointer, int(numbers[place])))
+    found = Coded(codes, known)
+    own = np.array([k.nranks or 0 if k else 0 for k in known], np.int64)[codes]
+    is_told = sizes.values != 0 if sizes.is_null is None else (sizes.values != 0) & ~sizes.is_null
+    values = np.where(is_told, sizes.values, own)
+    has_none = ~is_told & np.array([k is None or k.nranks is None for k in known], np.bool_)[codes]
     return {
-        "comm_id": [k.comm_id if k else None for k in known],
-        "comm_rank": [k.comm_rank if k else None for k in known],
-        "nranks": [size or (k.nranks if k else None) for k, size in zip(known, columns["nranks"], strict=True)],
+        "comm_id": found.map(lambda k: k.comm_id if k else None),
+        "comm_rank": found.map(lambda k: k.comm_rank if k else None),
+        "nranks": Numbers(values, has_none if has_none.any() else None),
     }

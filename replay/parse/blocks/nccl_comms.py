@@ -4,8 +4,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from operator import itemgetter
 
+from replay.grammar.numbers import integer, real
 from replay.parse.model import Segment, Sink
-from replay.parse.numbers import integer, real
 
 
 @dataclass(frozen=True, slots=True)

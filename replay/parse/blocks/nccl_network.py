@@ -1,7 +1,7 @@
 """Interfaces and network devices, and the variables that NCCL read."""
 
+from replay.grammar.numbers import integer
 from replay.parse.model import Segment, Sink
-from replay.parse.numbers import integer
 from replay.parse.rows import Column, Rows, constant, text
 
 VARIABLE = Rows(

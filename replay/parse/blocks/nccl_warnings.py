@@ -5,9 +5,9 @@ A process whose peer died can print the same lines a million times a minute. Of 
 become rows; all are counted as lines.
 """
 
+from replay.grammar.numbers import integer
 from replay.parse.failure_kinds import cuda_error
 from replay.parse.model import Segment, Sink
-from replay.parse.numbers import integer
 
 _SAME = 20
 """Rows of one text and writer."""

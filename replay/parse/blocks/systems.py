@@ -3,9 +3,9 @@
 import calendar
 import time
 
+from replay.grammar.numbers import integer
 from replay.parse.blocks.failing import Saying, log
 from replay.parse.model import Sink, Value
-from replay.parse.numbers import integer
 from replay.parse.signals import exit_code, of_code, signal_name
 
 _MAX_TASKS = 4096

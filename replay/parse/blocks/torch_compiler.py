@@ -15,17 +15,20 @@ from replay.parse.blocks.compiles import Compiles
 from replay.parse.blocks.cudagraphs import CudaGraphs
 from replay.parse.blocks.graph_breaks import GraphBreaks
 from replay.parse.blocks.graphs import Graphs
-from replay.parse.blocks.guard_trees import GuardLine, GuardTrees
+from replay.parse.blocks.guard_trees import GuardLines, GuardRows, GuardTrees
 from replay.parse.blocks.limits import Limits
 from replay.parse.blocks.recompiles import Recompiles
 from replay.parse.blocks.schedules import Schedules
 from replay.parse.blocks.symbols import Symbols
 from replay.parse.blocks.torch_messages import TorchMessages
-from replay.parse.model import Passing, Segment, Sink, Value
+from replay.parse.families import is_of_guards
+from replay.parse.model import Passing, Segment, Sink
 
 _BARE = "torch_bare"
 _FRAME, _SOURCE = 2, 4
 """Blanks before a frame of a stack, and before the line of source code below it, which can read like anything."""
+SILENT = frozenset({("dynamic", "dynamic_known")})
+"""Records of messages that are known and tell nothing to keep."""
 _EXIT = "interpreter_exit"
 """The head of a table whose lines are of another grammar than it."""
 
@@ -57,13 +60,14 @@ class TorchCompiler:
         self._messages = TorchMessages(sink)
         self._is_bare_next = False
         self._guards = GuardTrees(sink)
+        self._graphs = graphs = Graphs(sink)
         breaks = GraphBreaks(sink)
         self._by_family: dict[str, _Part] = {
             "recompiles": Recompiles(sink),
             "limit": Limits(sink),
             "graph_breaks": breaks,
             "break_hint": breaks,
-            "graphs": Graphs(sink),
+            "graphs": graphs,
             "guard_tree": self._guards,
             "cache": Caches(sink),
             "cudagraphs": CudaGraphs(sink),
@@ -91,20 +95,36 @@ class TorchCompiler:
         return verdict or ("parsed" if found is not None else self._indented(segment))
 
     def minds(self, passing: Passing) -> bool:
-        """See Assembler. A guard goes on with the message that is open, and minds no other line."""
+        """See Assembler. A line of a long message goes on with the one that is open, and minds no other part."""
         if passing.header != "torch":
             return False
-        is_guard = passing.artifact is not None
-        if is_guard and not self._guards.goes_on(passing):
+        own = self._long_part(passing.artifact)
+        if own is not None and not own.goes_on(passing):
             return True
-        opened = any(part.head is not None for part in self._parts if part is not self._guards or not is_guard)
+        opened = any(part.head is not None for part in self._parts if part is not own)
         return opened or self._messages.is_open or self._compiles.reads_stack
 
-    def guards(self, first: Segment, last: Segment, lines: Sequence[GuardLine]) -> dict[str, list[Value]]:
-        """Take lines of the guard message that is open; return the columns of their rows of `guards`."""
+    def _long_part(self, artifact: str | None) -> GuardTrees | Graphs | None:
+        """The part that reads the long messages of an artifact."""
+        if artifact is None:
+            return None
+        return self._guards if is_of_guards(artifact) else self._graphs
+
+    def guards(self, first: Segment, last: Segment, lines: GuardLines, rows: GuardRows) -> None:
+        """Take lines of the tree of guards that is open; their rows go to `rows`."""
         self._compiles.feed(first)
         self._compiles.feed(last)
-        return self._guards.many(lines)
+        self._guards.many(lines, rows, first.writer_id)
+
+    def graph(self, first: Segment, last: Segment, texts: Sequence[str]) -> None:
+        """Take lines of the text of the graph that is open."""
+        self._compiles.feed(first)
+        self._compiles.feed(last)
+        self._graphs.many(last, texts)
+
+    def touch(self, segment: Segment) -> None:
+        """Note a line that tells nothing but its compile."""
+        self._compiles.feed(segment)
 
     def close(self) -> None:
         """The writer's lines are over."""

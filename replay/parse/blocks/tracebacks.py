@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 
 from replay.grammar.executor import shared
 from replay.grammar.model import Match
+from replay.grammar.numbers import integer
 from replay.parse.blocks.exceptions import Raised, category, frame_of, write
 from replay.parse.blocks.failing import TEXT_CUT, Tell, is_nameless
 from replay.parse.blocks.figures import read
 from replay.parse.model import Segment, Sink
-from replay.parse.numbers import integer
 from replay.parse.places import Frame, is_installed
 
 _FOREIGN = 30

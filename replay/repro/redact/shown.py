@@ -14,7 +14,7 @@ from replay.repro.redact.rewrite import Rewriter
 from replay.repro.redact.vocabulary import is_public_part
 from replay.run import Run
 from replay.sources.layout import folder_name
-from replay.store.writer import TEXT_CUT
+from replay.store.columns import TEXT_CUT
 
 _LINES_BEFORE = 60
 """A printed tensor, or a frame and its line of code, begin at most so many lines before a line that shows them."""

@@ -12,6 +12,7 @@ from duckdb import DuckDBPyConnection
 
 from replay.errors import InputError, UsageError
 from replay.report.wording import visible
+from replay.resources import cache_dir
 from replay.store import database
 from replay.store.queries import named_queries, named_query
 
@@ -151,7 +152,7 @@ class History:
     def __init__(self) -> None:
         self.queries: list[str] = []
         try:
-            kept = json.loads((database.cache_dir() / _HISTORY).read_text())
+            kept = json.loads((cache_dir() / _HISTORY).read_text())
             self.queries = [q for q in kept if isinstance(q, str)] if isinstance(kept, list) else []
         except (OSError, ValueError, InputError):
             return
@@ -160,7 +161,7 @@ class History:
         """Keep a query. A cache that cannot be written is no reason to fail."""
         self.queries = [*(q for q in self.queries if q != query), query][-_KEPT:]
         try:
-            path = database.cache_dir() / _HISTORY
+            path = cache_dir() / _HISTORY
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
                 json.dump(self.queries, file)

@@ -1,0 +1,37 @@
+"""Columns of many rows as lists of Python's values."""
+
+from collections.abc import Mapping
+from math import isnan
+from typing import Any
+
+import numpy as np
+
+from replay.grammar.texts import Coded, Listed, Numbers, Spans
+from replay.parse.model import KINDS, Column, Reading
+
+
+def values(column: Column, count: int) -> list[Any]:
+    """One value for each row."""
+    match column:
+        case Coded(codes, told):
+            return [told[code] for code in codes.tolist()]
+        case Numbers(numbers, is_null):
+            nulls = [False] * count if is_null is None else is_null.tolist()
+            return [None if none else value for value, none in zip(numbers.tolist(), nulls, strict=True)]
+        case Spans() | Listed():
+            return list(column)
+        case np.ndarray():
+            return [None if isinstance(value, float) and isnan(value) else value for value in column.tolist()]
+        case _:
+            return [column] * count
+
+
+def rows(count: int, columns: Mapping[str, Column]) -> list[dict[str, Any]]:
+    """The rows of some columns."""
+    told = {name: values(column, count) for name, column in columns.items()}
+    return [{name: column[n] for name, column in told.items()} for n in range(count)]
+
+
+def kinds(read: Reading) -> list[str]:
+    """The classes of the lines of a batch that were read."""
+    return [kind for number in read.kinds.tolist() if (kind := KINDS[number]) is not None]
