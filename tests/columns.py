@@ -1,6 +1,6 @@
 """Columns of many rows as lists of Python's values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any
 
@@ -35,3 +35,10 @@ def rows(count: int, columns: Mapping[str, Column]) -> list[dict[str, Any]]:
 def kinds(read: Reading) -> list[str]:
     """The classes of the lines of a batch that were read."""
     return [kind for number in read.kinds.tolist() if (kind := KINDS[number]) is not None]
+
+
+def spans(strings: Sequence[str]) -> Spans:
+    """Texts of ASCII as pieces of one buffer."""
+    sizes = np.array([len(text) for text in strings], np.int32)
+    ends = (np.cumsum(sizes + 1) - 1).astype(np.int32)
+    return Spans("\n".join(strings).encode(), ends - sizes, ends)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import duckdb
-import numpy as np
 import pytest
+from columns import spans
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +13,7 @@ from replay.grammar import texts
 from replay.grammar.bulk import BulkExecutor
 from replay.grammar.executor import shared
 from replay.grammar.model import Match
-from replay.grammar.texts import Listed, Spans
+from replay.grammar.texts import Listed
 from replay.parse.families import BY_HEADER
 from replay.parse.pipeline import parse_file
 from replay.resources import folder
@@ -138,12 +138,6 @@ def test_any_order_of_lines(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(read, "BATCH", batch)
         assert_equal_ways(logs)
-
-
-def spans(strings: list[str]) -> Spans:
-    ends = np.cumsum([len(t) + 1 for t in strings], dtype=np.int32) - np.int32(1)
-    starts = ends - np.array([len(t) for t in strings], np.int32)
-    return Spans("\n".join(strings).encode(), starts.astype(np.int32), ends.astype(np.int32))
 
 
 @pytest.mark.parametrize("families", [("headers",), *(tuple(names) for names in BY_HEADER.values())])

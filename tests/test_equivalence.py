@@ -1,21 +1,24 @@
 """Lark and the compiled patterns read every grammar alike, string values included, one by one and many at once."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 import pytest
+from columns import spans
 from grammar_lines import LONGEST, made, mutated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lark_reference import reference
 from torch_lines import Rows
 
+from replay.grammar import texts as texts_of
 from replay.grammar.bulk import BulkExecutor
 from replay.grammar.compile import load
 from replay.grammar.executor import ReExecutor, shared
 from replay.grammar.model import Match
+from replay.grammar.texts import Listed, Texts
 from replay.parse.pipeline import parse_file
 from replay.resources import folder
 from replay.sources.discover import discover
@@ -29,6 +32,8 @@ PLACES = [
     *sorted(SHARED.glob("cases/*/logs"))[::12],
     *sorted(SHARED.glob("nccl_real/2.2*_fk*.log"))[::6],
 ]
+BEYOND = {"private", "private_source"}
+"""Grammars that use what programs of the scanner cannot do: they are only searched for, by Python."""
 MOST = 4
 """Real texts of one record."""
 
@@ -58,17 +63,39 @@ def real() -> dict[str, list[str]]:
     return {family: [text for texts in records.values() for text in texts] for family, records in noting.texts.items()}
 
 
-def at_once(family: str, texts: Sequence[str]) -> Iterable[Match | None]:
+def at_once(family: str, texts: Texts) -> list[Match | None]:
     """Return what the executor for many texts makes of each."""
     found: dict[int, Match] = {}
     taken, rest = BulkExecutor([family]).take(texts)
     for piece in taken:
-        columns = piece.columns()
-        for n, place in enumerate(piece.where):
+        columns = piece.fields()
+        for n, place in enumerate(piece.where.tolist()):
             fields = {name: value for name, values in columns.items() if (value := values[n]) is not None}
             found[place] = Match(piece.family, piece.production.form, piece.production.record, fields)
-    assert found.keys() | set(rest) == set(range(len(texts)))
+    assert found.keys() | set(rest.tolist()) == set(range(len(texts)))
     return [found.get(place) for place in range(len(texts))]
+
+
+@cache
+def python() -> ReExecutor:
+    """Return the executor of one text without the native scanner."""
+    executor = ReExecutor()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(texts_of, "native", None)
+        for family in FAMILIES:
+            executor.one(family, " ")
+    return executor
+
+
+def assert_alike(family: str, texts: Sequence[str]) -> None:
+    """Lark, Python's patterns and the native scanner, one by one and many at once."""
+    expected = [reference(family).one(text) for text in texts]
+    assert [python().one(family, text) for text in texts] == expected
+    assert [shared().one(family, text) for text in texts] == expected
+    assert at_once(family, Listed(texts)) == expected
+    if texts_of.is_native() and family not in BEYOND:
+        fit = [n for n, text in enumerate(texts) if text.isascii() and "\n" not in text]
+        assert at_once(family, spans([texts[n] for n in fit])) == [expected[n] for n in fit]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -80,10 +107,7 @@ def test_no_terminal_can_be_empty(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_both_read_real_lines_alike(family: str) -> None:
-    texts = real().get(family, [])
-    expected = [reference(family).one(text) for text in texts]
-    assert [shared().one(family, text) for text in texts] == expected
-    assert at_once(family, texts) == expected
+    assert_alike(family, real().get(family, []))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -96,8 +120,6 @@ def test_both_read_made_lines_alike(family: str) -> None:
     @settings(max_examples=20)
     @given(st.lists(texts, min_size=1, max_size=5))
     def check(lines: list[str]) -> None:
-        expected = [reference(family).one(line) for line in lines]
-        assert [shared().one(family, line) for line in lines] == expected
-        assert at_once(family, lines) == expected
+        assert_alike(family, lines)
 
     check()

@@ -133,11 +133,7 @@ def _compiled(patterns: Sequence[Pattern]) -> Program:
     firsts = [_first(sequence) for sequence in items]
     lists: dict[tuple[int, ...], int] = {}
     for character in range(256):
-        chosen = tuple(
-            n
-            for n, (begins, _) in enumerate(firsts)
-            if character in begins or character >= 128
-        )
+        chosen = tuple(n for n, (begins, _) in enumerate(firsts) if character in begins or character >= 128)
         if chosen not in lists:
             lists[chosen] = len(out.words)
             out.words += [len(chosen), *chosen]

@@ -1,7 +1,7 @@
 """What `ncclras` prints of NCCL's RAS service: which ranks of a communicator are not where the others are."""
 
+from replay.grammar.numbers import integer
 from replay.parse.model import Segment, Sink
-from replay.parse.numbers import integer
 from replay.parse.ops import operation
 
 _ODD = frozenset({"ras_one", "ras_one_none", "ras_many", "ras_none", "ras_missing"})
