@@ -1,13 +1,19 @@
-"""Where the package's data lie: grammars, rules and the demo corpus; and where it may keep what it made.
+"""Where the package's data lie (grammars, rules, corpora), rules that other packages bring, and the cache's folder.
 
 In a wheel they are folders of the package; in a checkout they stand at its top level, where people edit them.
 """
 
 import os
+from collections.abc import Iterable
+from importlib.metadata import entry_points
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 from replay.errors import InputError
+
+RULES_GROUP = "replay.rules"
+"""Entry points of this group name packages whose folder holds rules."""
 
 
 def folder(name: str) -> Path:
@@ -35,3 +41,21 @@ def cache_dir() -> Path:
     except RuntimeError as error:
         why = str(error).rstrip(".")
         raise InputError(f"no folder for the databases: {why}; name one in REPLAY_CACHE_DIR") from None
+
+
+def rule_folders(extra: Iterable[Path] = ()) -> list[Path]:
+    """Return the folders of rules: the tool's own, those of installed packages by name, then `extra`.
+
+    A package is found, not imported; one that cannot be found is given as a path that does not exist, under its name.
+    """
+    installed = sorted(entry_points(group=RULES_GROUP), key=lambda point: point.name)
+    return [folder("rules"), *(_of_package(point.module) for point in installed), *extra]
+
+
+def _of_package(module: str) -> Path:
+    try:
+        spec = find_spec(module)
+    except (ImportError, ValueError):
+        spec = None
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    return Path(places[0]) if places else Path(f"{module} (entry point of {RULES_GROUP})")

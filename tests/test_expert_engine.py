@@ -11,6 +11,7 @@ from factory import insert, make_db
 from replay.expert.engine import diagnose
 from replay.expert.load import RuleBook
 from replay.expert.outcome import verdict
+from replay.expert.why import why
 from replay.expert.yamlfile import RuleError
 
 Rows = list[dict[str, Any]]
@@ -418,6 +419,27 @@ def test_findings_are_steps_of_rules_and_bound_their_certainty(tmp_path: Path) -
     assert rows["recompile-barrier-stall"]["certainty"] == 0.6
     assert rows["recompile-barrier-stall"]["summary"] == "found again"
     assert rows["recompile-barrier-stall"]["ranks"] == [1]
+
+
+def test_premises_are_rows_and_why_shows_the_chain(tmp_path: Path) -> None:
+    con = db()
+    compile_row(con, 1, rank=1)
+    stall_row(con, 3, 1.0, late_rank=1)
+    ids = {f["rule"]: f["finding_id"] for f in found(con, make_book(tmp_path, *CHAIN))}
+    first, second, third = (
+        ids[name] for name in ("recompile-other", "recompile-barrier-stall", "compile-skew-timeout")
+    )
+    rows = con.execute("SELECT finding_id, premise_id FROM premises ORDER BY ALL").fetchall()
+    assert sorted(rows) == sorted([(second, first), (third, second)])
+    proof = why(con, third)
+    (stall,) = proof.premises
+    (compiled,) = stall.premises
+    assert (stall.finding_id, compiled.finding_id, compiled.premises) == (second, first, ())
+    assert [line.line_no for line in compiled.lines] == [1]
+    assert stall.effects == ()  # what it absorbs is what it builds on, and told once
+    (tmp_path / "alone").mkdir()
+    found(con, make_book(tmp_path / "alone", CHAIN[0]))
+    assert con.execute("SELECT count(*) FROM premises").fetchone() == (0,)
 
 
 def test_a_rule_that_fails_on_odd_data_is_a_problem_and_the_others_go_on(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from replay.cli import (
     claims,
     corpus,
     diagnose,
+    env,
     explain,
     listing,
     proof,
@@ -73,6 +74,7 @@ app.command()(proof.why_not)
 app.command()(whatif.what_if)
 app.command()(check.check)
 app.command()(explain.explain)
+app.command()(env.env)
 app.command()(diagnose.demo)
 app.command()(tui.tui)
 app.command()(synth.synth)

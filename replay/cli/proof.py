@@ -18,7 +18,7 @@ def why(
     source: Source,
     finding: Annotated[str, typer.Argument(metavar="FINDING", help="Id of the finding, as F1.")],
 ) -> None:
-    """Show the proof of a finding: its steps with their lines, what follows from it, and why it was nothing else."""
+    """Show the proof of a finding: its steps with lines, what it builds on, what follows, and why it was nothing else."""
     from replay.expert.load import load_rules
     from replay.expert.rivals import rivals
     from replay.expert.why import why as proof_of
@@ -72,6 +72,8 @@ def _proof(proof: "Proof", indent: str) -> list[str]:
             step = line.step
             lines.append(f"{indent}    {step}")
         lines += [f"{indent}        {part}" for part in _line(line)]
+    for premise in proof.premises:
+        lines += [f"{indent}    builds on", *_proof(premise, indent + "        ")]
     for how, effect in proof.effects:
         lines += [f"{indent}    {how}", *_proof(effect, indent + "        ")]
     return lines

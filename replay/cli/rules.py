@@ -33,6 +33,16 @@ class RuleFormat(StrEnum):
     JSON = "json"
 
 
+class RuleLayer(StrEnum):
+    """Where a cause arises."""
+
+    COMPILE = "compile"
+    SYNC = "sync"
+    INTERPLAY = "interplay"
+    REPRODUCIBILITY = "reproducibility"
+    ENVIRONMENT = "environment"
+
+
 @app.callback()
 def options(context: typer.Context) -> None:
     """Show the help where no command is named."""
@@ -70,12 +80,15 @@ def check(
     """Check rules against the schema, and against the cases beside them; end with 1 if any is wrong."""
     from replay.expert.cases import run_cases
     from replay.expert.check import check as faults_of
+    from replay.expert.check import mutual
 
     book = _book(folders)
     own = _own(book, folders)
     faults = [str(fault) for fault in faults_of(book, own)]
     results = [] if faults else run_cases(book, own)
     faults += [f"{r.rule}: case {r.case!r}: {r.fault}" for r in results if r.fault]
+    for note in mutual(book, own) if folders and not faults else ():
+        screen.write(f"note: {note}\n")
     _tell(faults, rules=len(own), cases=len(results))
 
 
@@ -104,6 +117,27 @@ def run_tests(
     if mutants:
         faults += [f"{s.rule}: no case needs: {s.what}" for s in survivors(bench, book)]
     _tell(faults, rules=len(own), cases=len(results))
+
+
+@app.command("new")
+def new(
+    rule: Annotated[str, typer.Argument(metavar="ID", help="Id of the new rule, as data-loader-stuck.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Your own folder of rules; made if it is not there.")],
+    table: Annotated[
+        str, typer.Option("--from", metavar="TABLE", help="The table that its first step reads (docs/schema.md).")
+    ] = "exceptions",
+    cause: Annotated[
+        str | None, typer.Option("--cause", metavar="CAUSE", help="The cause that it concludes (default: its id).")
+    ] = None,
+    layer: Annotated[RuleLayer | None, typer.Option("--layer", help="Of a cause that no taxonomy has yet.")] = None,
+) -> None:
+    """Begin a rule: a file to fill in and its cases, which pass `rules check` as they are."""
+    from replay.expert.scaffold import New, scaffold
+
+    book = _book([folder] if folder.is_dir() else None)
+    wanted = New(rule, table, cause or rule, layer.value if layer else None)
+    for path in scaffold(book, wanted, folder):
+        screen.write(f"{path}\n")
 
 
 @app.command("schema")

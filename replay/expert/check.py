@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 
 from replay.expert.catalog import FACT_COLUMNS, FACTS, WHATS, Catalog
+from replay.expert.causes import causes_of
 from replay.expert.conclude import version_holds
 from replay.expert.conditions import similar
 from replay.expert.coverage import Coverage
@@ -29,7 +30,7 @@ def check(book: RuleBook, own: Iterable[Rule] | None = None) -> list[RuleError]:
     Coverage.measure(con)
     con.execute(f"CREATE TEMP TABLE {FACTS} ({', '.join(f'{n} {t}' for n, t in FACT_COLUMNS.items())})")
     catalog = Catalog.of(con)
-    concluded = {rule.id: concludes(rule) for rule in book.rules}
+    concluded = {rule.id: _concluded(rule, book) for rule in book.rules}
     faults: list[RuleError] = []
     for rule in book.rules if own is None else own:
         faults += _vocabulary(rule, book)
@@ -39,10 +40,36 @@ def check(book: RuleBook, own: Iterable[Rule] | None = None) -> list[RuleError]:
     return faults + _circles(book, concluded)
 
 
-def concludes(rule: Rule) -> frozenset[str] | None:
-    """Return the causes that a rule can conclude, None where its rows say it."""
-    cause = rule.cause or rule.id
-    return None if "{" in cause else frozenset({cause})
+def mutual(book: RuleBook, own: Iterable[Rule]) -> list[str]:
+    """Return what is worth knowing of causes that these rules explain, or absorb, and that do the same to them.
+
+    It is no fault: of two such findings the earlier one is the root.
+    """
+    reach: dict[str, dict[str, str]] = {}
+    symptoms = [cause.id for cause in book.taxonomy.values() if cause.kind == "symptom"]
+    for rule in book:
+        named = {n for e in (*rule.conclude.explained, *rule.conclude.absorbed) for n in as_list(e.cause)}
+        effects = named - {"symptoms"} | (set(symptoms) if "symptoms" in named else set())
+        for cause in _concluded(rule, book):
+            for effect in effects - {cause}:
+                reach.setdefault(cause, {}).setdefault(effect, rule.id)
+    notes = [
+        f"{cause} (rule {rule.id}) and {effect} (rule {reach[effect][cause]}) explain or absorb each other: "
+        "the earlier one is the root"
+        for rule in own
+        for cause in sorted(_concluded(rule, book))
+        for effect in sorted(reach.get(cause, {}))
+        if reach[cause][effect] == rule.id and cause in reach.get(effect, {})
+    ]
+    return list(dict.fromkeys(notes))
+
+
+def _concluded(rule: Rule, book: RuleBook) -> frozenset[str]:
+    """The causes that a rule can conclude; none where it says them in a way that cannot be read: others tell that."""
+    try:
+        return causes_of(rule, book)
+    except (ExpressionError, RuleError):
+        return frozenset()
 
 
 def _vocabulary(rule: Rule, book: RuleBook) -> Iterator[RuleError]:
@@ -103,7 +130,7 @@ def _literals(step: Step, column: str) -> set[str]:
     return found
 
 
-def _premises(rule: Rule, book: RuleBook, concluded: Mapping[str, frozenset[str] | None]) -> Iterator[RuleError]:
+def _premises(rule: Rule, book: RuleBook, concluded: Mapping[str, frozenset[str]]) -> Iterator[RuleError]:
     for index, (name, step) in enumerate(rule.steps):
         if step.table != "findings":
             continue
@@ -117,7 +144,7 @@ def _premises(rule: Rule, book: RuleBook, concluded: Mapping[str, frozenset[str]
         except ExpressionError:
             continue  # _sql says it.
         for cause in sorted(causes):
-            if not any(made is None or cause in made for made in concluded.values()):
+            if not any(cause in made for made in concluded.values()):
                 yield rule.error(
                     (*place, "where"), f"unreachable: no rule concludes {cause}{similar(cause, book.taxonomy)}"
                 )
@@ -140,7 +167,7 @@ def _sql(rule: Rule, catalog: Catalog, con: duckdb.DuckDBPyConnection) -> Iterat
         yield rule.error((), f"DuckDB does not take its SQL: {str(error).splitlines()[0]}")
 
 
-def _circles(book: RuleBook, concluded: Mapping[str, frozenset[str] | None]) -> list[RuleError]:
+def _circles(book: RuleBook, concluded: Mapping[str, frozenset[str]]) -> list[RuleError]:
     """Return an error for each rule that reads, over others, what it concludes itself."""
     reads: dict[str, set[str]] = {}
     for rule in book.rules:
@@ -152,7 +179,7 @@ def _circles(book: RuleBook, concluded: Mapping[str, frozenset[str] | None]) -> 
             except ExpressionError:
                 continue
             for other, made in concluded.items():
-                if (not causes or made is None or causes & made) and (not rules or other in rules):
+                if (not causes or causes & made) and (not rules or other in rules):
                     reads.setdefault(rule.id, set()).add(other)
     faults = []
     for rule in book.rules:

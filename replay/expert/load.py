@@ -53,12 +53,11 @@ def _all_steps(rule: Rule) -> Iterator[tuple[str, Any]]:
 
 
 def load_rules(extra: Sequence[Path] = ()) -> RuleBook:
-    """Load the rules of the package and of the user's folders.
+    """Load the rules of the package, of packages that bring some, and of the user's folders.
 
     Raises RuleError, with file, line and column, where a file is no rule, or an id is there twice.
     """
-    folders = [resources.folder("rules"), *extra]
-    return read_book(folders)
+    return read_book(resources.rule_folders(extra))
 
 
 def read_book(folders: Sequence[Path]) -> RuleBook:

@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A finding with its lines, and the proofs of the findings that it explains or absorbs."""
+    """A finding with its lines, and the proofs of the findings that it builds on, and that it explains or absorbs."""
 
     finding_id: str
     rule: str
@@ -46,12 +46,14 @@ class Proof:
     summary: str
     certainty: float
     lines: tuple[Line, ...]
+    premises: tuple["Proof", ...]
     effects: tuple[tuple[str, "Proof"], ...]
     causes: tuple[str, ...]
 
 
 def why(con: duckdb.DuckDBPyConnection, finding_id: str) -> Proof:
-    """Return the proof of a finding as a tree: its lines, and what follows from it with how (explains, absorbs).
+    """Return the proof of a finding as a tree: its lines, the findings that it builds on, and what follows from it with
+    how (explains, absorbs).
 
     Raises UsageError if there is no such finding.
     """
@@ -80,12 +82,17 @@ def _proof(con: duckdb.DuckDBPyConnection, finding_id: str, above: frozenset[str
     causes = con.execute(
         "SELECT cause_id FROM explains WHERE effect_id = ? ORDER BY len(cause_id), cause_id", [finding_id]
     ).fetchall()
+    builds_on = con.execute(
+        "SELECT premise_id FROM premises WHERE finding_id = ? ORDER BY len(premise_id), premise_id", [finding_id]
+    ).fetchall()
     seen = above | {finding_id}
-    effects = tuple((how, _proof(con, effect, seen)) for how, effect in edges if effect not in seen)
+    premises = tuple(_proof(con, premise, seen) for (premise,) in builds_on if premise not in seen)
+    below = seen | {premise.finding_id for premise in premises}  # a premise is told once, as what the finding builds on
+    effects = tuple((how, _proof(con, effect, below)) for how, effect in edges if effect not in below)
     rule, cause, kind, is_root, summary, certainty = row
     return Proof(
         finding_id, rule, cause, kind, is_root, summary, certainty,
-        tuple(Line(*line) for line in lines), effects, tuple(name for (name,) in causes),
+        tuple(Line(*line) for line in lines), premises, effects, tuple(name for (name,) in causes),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Findings as rows: `findings`, `evidence` with the raw lines, `explains`."""
+"""Findings as rows: `findings`, `evidence` with the raw lines, `explains`, `premises`."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,8 @@ TEXT_CUT = 400
 def write(con: duckdb.DuckDBPyConnection, findings: Sequence[Finding], problems: Sequence[str]) -> None:
     """Replace the rows of an earlier diagnosis by these."""
     con.execute(
-        "DELETE FROM findings; DELETE FROM evidence; DELETE FROM explains; DELETE FROM problems WHERE kind = 'rule'"
+        "DELETE FROM findings; DELETE FROM evidence; DELETE FROM explains; DELETE FROM premises; "
+        "DELETE FROM problems WHERE kind = 'rule'"
     )
     _insert(con, "problems (kind, text)", ("VARCHAR", "VARCHAR"), [("rule", text) for text in problems])
     _insert(
@@ -41,6 +42,13 @@ def write(con: duckdb.DuckDBPyConnection, findings: Sequence[Finding], problems:
             for how, others in (("explains", f.explains), ("absorbs", f.absorbs))
             for other in sorted(others, key=lambda effect: int(effect.finding_id[1:]))
         ],
+    )
+    ids = {f.key: f.finding_id for f in findings}
+    _insert(
+        con,
+        "premises (finding_id, premise_id)",
+        ("VARCHAR",) * 2,
+        [(f.finding_id, ids[key]) for f in findings for key in f.premises],
     )
     _write_evidence(con, [(f.finding_id, nth, picked) for f in findings for nth, picked in enumerate(f.evidence)])
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from duckdb import DuckDBPyConnection
 
 import replay
-from replay.resources import folder
+from replay.resources import folder, rule_folders
 from replay.sources.model import Hints, SourceFile
 
 
@@ -41,7 +41,7 @@ def take(files: Sequence[SourceFile], hints: Hints, rules: Iterable[Path]) -> Fi
     return Fingerprint(
         tool=tool(),
         hints=json.dumps(asdict(hints), sort_keys=True),
-        rules=_of_folders([folder("rules"), *rules]),
+        rules=_of_folders(rule_folders(rules)),
         files=tuple((f.path, _of_file(f, paths)) for f in files),
     )
 

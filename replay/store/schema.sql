@@ -963,3 +963,8 @@ CREATE TABLE explains ( -- edges between findings
     effect_id VARCHAR, -- finding that is explained or absorbed
     how VARCHAR -- explains, absorbs
 );
+
+CREATE TABLE premises ( -- findings that a finding builds on: rows of the steps of its rule that read findings
+    finding_id VARCHAR, -- findings.finding_id
+    premise_id VARCHAR -- the finding that it builds on
+);
