@@ -18,7 +18,7 @@ def why(
     source: Source,
     finding: Annotated[str, typer.Argument(metavar="FINDING", help="Id of the finding, as F1.")],
 ) -> None:
-    """Show the proof of a finding: its steps with lines, what it builds on, what follows, and why it was nothing else."""
+    """Show the proof of a finding: its lines, what it builds on, what follows, and why it was nothing else."""
     from replay.expert.load import load_rules
     from replay.expert.rivals import rivals
     from replay.expert.why import why as proof_of
