@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """`keys` as Textual names them, the action of the main screen, how the key is shown, a short name, and what it does.
+    """`keys` as Textual names them, the action of the main screen, how the key is shown, a short name, and what it
+    does.
 
     `footer` is its place in the footer, 0 for none: a narrow footer shows the first ones.
     """
@@ -32,7 +33,8 @@ KEYS = (
     Key("G,end", "edge(1)", "G", "last", "last event", "step"),
     Key("n", "finding(1)", "n", "finding", "next finding, roots first", "why", 3),
     Key("p,N", "finding(-1)", "p", "finding", "finding before", "why"),
-    Key("c", "follow", "c", "cause", "follow the chain one link: from the wait to the late rank, to what it did, to why", "why", 4),
+    Key("c", "follow", "c", "cause",
+        "follow the chain one link: from the wait to the late rank, to what it did, to why", "why", 4),
     Key("d", "difference", "d", "difference", "first place where ranks (or runs) part", "why", 13),
     Key("o,backspace", "back", "o", "back", "back to where you were", "why", 9),
     Key("i", "forth", "i", "forth", "forth again", "why"),
@@ -49,7 +51,8 @@ KEYS = (
     Key("greater_than_sign", "speed(1)", ">", "faster", "play faster", "time"),
     Key("less_than_sign", "speed(-1)", "<", "slower", "play slower", "time"),
     Key("R", "reverse", "R", "reverse", "play the other way round", "time"),
-    Key("slash", "filter", "/", "search", "search and filter: words rank:0-3 kind:recompile level:warning where:SQL", "find", 7),
+    Key("slash", "filter", "/", "search",
+        "search and filter: words rank:0-3 kind:recompile level:warning where:SQL", "find", 7),
     Key("colon", "goto", ":", "go to", "+12.3 · 23:51:45 · 50% · rank 3 · step 4 · F2 · file:line · diff", "find", 8),
     Key("escape", "clear", "esc", "clear", "take the filter away", "find"),
     Key("s", "sql", "s", "SQL", "ask the run database in SQL", "find", 8),

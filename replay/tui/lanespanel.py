@@ -66,7 +66,7 @@ class LanesPanel(Panel):
         joints = self._joints(session, marks)
         seen: set[int] = set()
         for n, lane in enumerate(made[self._top : self._top + room], self._top):
-            rows.append(self._lane(session, lane, n == here, joints, cursor, seen))
+            rows.append(self._lane(session, lane, joints, cursor, seen, is_here=n == here))
         if legend:
             rows += [[]] * (room - len(rows) + 1)
             rows.append(self._legend(session, seen, len(made), room, width))
@@ -100,10 +100,11 @@ class LanesPanel(Panel):
         self,
         session: Session,
         lane: Lane,
-        is_here: bool,
         joints: dict[int, str],
         cursor: int | None,
         seen: set[int],
+        *,
+        is_here: bool,
     ) -> Row:
         p = self.palette
         fold = ("▾" if lane.is_open else "▸") if lane.key else " "

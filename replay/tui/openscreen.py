@@ -132,7 +132,8 @@ class _Picture(Drawn):
         rows += [[(f"  {text}", p.error)] for text in wrapped(visible(screen.error or ""), width - 4, 6)]
         ways = (
             "LOGS is a folder, files, a quoted glob, a .duckdb made before, or @ for what you read last.",
-            "Hand over everything there is: the launcher's output, every rank's, and what torch and NCCL wrote to files.",
+            "Hand over everything there is: the launcher's output, every rank's, "
+            "and what torch and NCCL wrote to files.",
             "replay ls LOGS        says what was found in there, and what was not logged",
             "replay demo           shows what to expect, on logs that come with the tool",
         )
@@ -151,7 +152,7 @@ class _Picture(Drawn):
             [
                 (
                     cut(
-                        "  ↑↓ look at the files that were read, PgUp PgDn into them; q stops, what was there before stays",
+                        "  ↑↓ look at the files that were read, PgUp PgDn into them; q stops, the old stays",
                         width,
                     ),
                     p.dim,

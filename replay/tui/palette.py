@@ -1,4 +1,5 @@
-"""Colours and shapes. Every state has a shape of its own: colour only helps. The colours are Okabe and Ito's, which people
+"""Colours and shapes. Every state has a shape of its own: colour only helps. The colours are Okabe and Ito's, which
+people
 with any kind of colour vision can tell apart.
 """
 
@@ -26,21 +27,25 @@ SEVERE = {"error": "!", "warning": "◆"}
 JOINT, ODD_JOINT = "│", "╳"
 
 DARK = Theme(
-    name="replay-dark", primary="#56b4e9", secondary="#8a8f98", accent="#f0e442", foreground="#d8dbe0", background="#14161a",
+    name="replay-dark", primary="#56b4e9", secondary="#8a8f98", accent="#f0e442", foreground="#d8dbe0",
+    background="#14161a",
     surface="#14161a", panel="#22262d", warning="#e69f00", error="#ff6e40", success="#2fb893", dark=True,
 )  # fmt: skip
 LIGHT = Theme(
-    name="replay-light", primary="#005a94", secondary="#5b616b", accent="#7a5c00", foreground="#1d2126", background="#fbfbf8",
+    name="replay-light", primary="#005a94", secondary="#5b616b", accent="#7a5c00", foreground="#1d2126",
+    background="#fbfbf8",
     surface="#fbfbf8", panel="#e6e7e2", warning="#9a5b00", error="#b83a00", success="#00694d", dark=False,
 )  # fmt: skip
 
 _DARK_STATES = {
     "unknown": "#8a8f98", "starting": "#8a8f98", "tracing": "#c98b00", "compiling": "#e69f00", "running": "#3f9f7f",
-    "waiting": "#56b4e9", "saving": "#cc79a7", "loading": "#cc79a7", "evaluating": "#f0e442", "failed": "#ff6e40", "gone": "#8a8f98",
+    "waiting": "#56b4e9", "saving": "#cc79a7", "loading": "#cc79a7", "evaluating": "#f0e442", "failed": "#ff6e40",
+    "gone": "#8a8f98",
 }  # fmt: skip
 _LIGHT_STATES = {
     "unknown": "#6b7079", "starting": "#6b7079", "tracing": "#8a5200", "compiling": "#9a5b00", "running": "#3c8f70",
-    "waiting": "#0072b2", "saving": "#9a3f71", "loading": "#9a3f71", "evaluating": "#7a6a00", "failed": "#b83a00", "gone": "#6b7079",
+    "waiting": "#0072b2", "saving": "#9a3f71", "loading": "#9a3f71", "evaluating": "#7a6a00", "failed": "#b83a00",
+    "gone": "#6b7079",
 }  # fmt: skip
 
 

@@ -35,7 +35,9 @@ def padded(text: str, width: int) -> str:
 
 
 def wrapped(text: str, width: int, most: int) -> list[str]:
-    """Return a text in rows of `width` cells, broken at blanks where there are any; `most` rows, the last with an ellipsis."""
+    """Return a text in rows of `width` cells, broken at blanks where there are any; `most` rows, the last with an
+    ellipsis.
+    """
     rows: list[str] = []
     rest = text
     while rest and len(rows) < most:
@@ -224,6 +226,8 @@ class Panel(Drawn, can_focus=True):
 
 
 def strip_of(row: Row, width: int, base: Style) -> Strip:
-    """Return a row as Textual draws it, in exactly `width` cells. What is not printable is made visible, whoever forgot to."""
+    """Return a row as Textual draws it, in exactly `width` cells. What is not printable is made visible, whoever
+    forgot to.
+    """
     segments = [Segment(text if text.isprintable() else visible(text), base + style) for text, style in row if text]
     return Strip(segments).adjust_cell_length(width, base)

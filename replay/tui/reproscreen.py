@@ -143,7 +143,8 @@ class ReproScreen(Screen[None]):
         """Ask, then write and run it."""
         found = self.query_one(ScriptPanel).script
         if self._is_ready and found is not None and found.text:
-            hint = f"run this script on this machine, its ranks kept to loopback? It goes to {repro.folder(self._finding)}/"
+            place = f"{repro.folder(self._finding)}/"
+            hint = f"run this script on this machine, its ranks kept to loopback? It goes to {place}"
             self.app.push_screen(PromptScreen("yes or no", hint, "", self._confirmed))
 
     def _confirmed(self, answer: str) -> None:

@@ -1,4 +1,6 @@
-"""The SQL pad: a query with completion and history, its answer as a table, and the way from a row to the place it names."""
+"""The SQL pad: a query with completion and history, its answer as a table, and the way from a row to the place it
+names.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +36,9 @@ _FIRST = "SELECT kind, severity, count(*) AS n FROM events GROUP BY ALL ORDER BY
 
 
 class QueryArea(TextArea):
-    """The query. Enter asks it; ctrl+j breaks the line; tab completes; up and down at its rim go through the history."""
+    """The query. Enter asks it; ctrl+j breaks the line; tab completes; up and down at its rim go through the
+    history.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+j", "newline", "new line", show=False, priority=True)]
 
@@ -100,14 +104,8 @@ class AnswerPanel(Panel):
         """Head and the rows around the one looked at."""
         p, found = self.palette, self.answer
         if found is None:
-            return [
-                [
-                    (
-                        "  every record of the logs is a row; tab completes names, @ has queries that come with the tool",
-                        p.dim,
-                    )
-                ]
-            ]
+            hint = "  every record of the logs is a row; tab completes names, @ has queries that come with the tool"
+            return [[(hint, p.dim)]]
         shown = max(height - 1, 1)
         self._top = min(max(self._top, self._at - shown + 1), self._at)
         part = found.rows[self._top : self._top + shown]

@@ -26,7 +26,9 @@ class RunHead:
 
 @dataclass(frozen=True, slots=True)
 class Joints:
-    """Moments at which ranks met: the last arrival at each matched operation [s since 1970]; `is_odd`: not all came alike."""
+    """Moments at which ranks met: the last arrival at each matched operation [s since 1970]; `is_odd`: not all came
+    alike.
+    """
 
     t: NDArray[np.float64]
     is_odd: NDArray[np.bool_]
@@ -78,7 +80,10 @@ def open_first(con: DuckDBPyConnection) -> Opened:
 def heads(con: DuckDBPyConnection) -> tuple[RunHead, ...]:
     """Return the runs of a database."""
     rows = con.execute(
-        "SELECT run_id, coalesce(name, key, ''), coalesce(outcome, 'unknown'), coalesce(ranks_seen, 0) FROM runs ORDER BY run_id"
+        """
+        SELECT run_id, coalesce(name, key, ''), coalesce(outcome, 'unknown'), coalesce(ranks_seen, 0)
+        FROM runs ORDER BY run_id
+        """
     ).fetchall()
     return tuple(RunHead(*row) for row in rows)
 
@@ -121,7 +126,10 @@ def load(con: DuckDBPyConnection, run_id: int) -> Book:
         at_fault=frozenset(
             r
             for (r,) in con.execute(
-                "SELECT DISTINCT unnest(ranks) FROM findings WHERE run_id = ? AND is_root AND kind IN ('cause', 'symptom')",
+                """
+                SELECT DISTINCT unnest(ranks) FROM findings
+                WHERE run_id = ? AND is_root AND kind IN ('cause', 'symptom')
+                """,
                 [run_id],
             ).fetchall()
         ),

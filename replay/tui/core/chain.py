@@ -1,6 +1,7 @@
 """Follows the causal chain by one link: from a wait to the rank that was late, from there to what it did, to why.
 
-Each link is asked of the tables that timeline filled; where they tell nothing, the findings' own story is followed backwards.
+Each link is asked of the tables that timeline filled; where they tell nothing, the findings' own story is followed
+backwards.
 """
 
 from collections.abc import Callable
@@ -110,7 +111,8 @@ def _operation(con: DuckDBPyConnection, spot: Spot) -> Hop | None:
     row = _row(
         con,
         """
-        SELECT m.op, m.nth, m.odd, m.missing, m.last_rank, m.last_enter - m.first_enter, m.file_id, m.line_no, m.odd_aspect, m.comm_id, m.source
+        SELECT m.op, m.nth, m.odd, m.missing, m.last_rank, m.last_enter - m.first_enter, m.file_id, m.line_no,
+            m.odd_aspect, m.comm_id, m.source
         FROM collectives AS c
         JOIN matched AS m ON m.run_id = c.run_id AND m.comm_id = c.comm_id AND m.source = c.source AND m.nth = c.nth
         WHERE c.file_id = $file AND c.line_no = $line LIMIT 1
@@ -129,7 +131,8 @@ def _operation(con: DuckDBPyConnection, spot: Spot) -> Hop | None:
         con,
         """
         SELECT file_id, line_no, rank, t_lo FROM collectives
-        WHERE run_id = $run AND comm_id = $comm AND source = $source AND rank = $rank AND nth <= $nth ORDER BY nth DESC LIMIT 1
+        WHERE run_id = $run AND comm_id = $comm AND source = $source AND rank = $rank AND nth <= $nth ORDER BY nth
+            DESC LIMIT 1
         """,
         run=spot.run_id, comm=comm, source=source, rank=who[0], nth=nth,
     )  # fmt: skip
@@ -150,7 +153,8 @@ def _stall(con: DuckDBPyConnection, spot: Spot) -> Hop | None:
         WHERE run_id = $run AND (late_rank = $rank OR list_contains(waiting, $rank)) AND (
             (t_lo - 0.001 <= $t AND $t <= t_hi + 0.001)
             OR (file_id = $file AND line_no = $line) OR (late_file = $file AND late_line = $line))
-        ORDER BY coalesce(file_id = $file AND line_no = $line, FALSE) DESC, coalesce(late_file = $file AND late_line = $line, FALSE) DESC, t_hi - t_lo LIMIT 1
+        ORDER BY coalesce(file_id = $file AND line_no = $line, FALSE) DESC, coalesce(late_file = $file AND late_line =
+            $line, FALSE) DESC, t_hi - t_lo LIMIT 1
         """,
         run=spot.run_id, rank=spot.rank, t=spot.t, file=spot.file_id, line=spot.line_no,
     )  # fmt: skip
@@ -159,7 +163,7 @@ def _stall(con: DuckDBPyConnection, spot: Spot) -> Hop | None:
     late, waiting, wait_s, t_lo, t_hi, doing, late_file, late_line, step, op = row
     at = " ".join(filter(None, (f"in {op}" if op else "", f"at step {step}" if step is not None else "")))
     said = f"{ranks_phrase(waiting or ())} waited {duration(wait_s or 0)} for rank {late} {at}".rstrip()
-    hop = _did(con, spot.run_id, late, t_lo, t_hi, said)
+    hop = _did(con, spot.run_id, late, (t_lo, t_hi), said)
     if hop is not None:
         return None if (hop.file_id, hop.line_no) == (spot.file_id, spot.line_no) else hop
     if late_file is None or (late_file, late_line) == (spot.file_id, spot.line_no):
@@ -168,16 +172,19 @@ def _stall(con: DuckDBPyConnection, spot: Spot) -> Hop | None:
     return Hop(said + meanwhile, late_file, late_line, late, t_hi)
 
 
-def _did(con: DuckDBPyConnection, run_id: int, rank: int, t_lo: float, t_hi: float, said: str) -> Hop | None:
+def _did(con: DuckDBPyConnection, run_id: int, rank: int, span: tuple[float, float], said: str) -> Hop | None:
     """What a rank did in a span of time that takes time: its compile, else what it said that it was doing."""
     made = _row(
         con,
         """
-        SELECT file_id, line_no, rank, t_lo, concat_ws(' ', coalesce(fn, 'a frame'), '[' || compile_id || ']'), is_recompile FROM compiles
-        WHERE run_id = $run AND rank = $rank AND t_lo <= $hi + 0.001 AND coalesce(end_hi, t_hi + coalesce(duration_s, 0), t_hi) >= $lo - 0.001
-        ORDER BY coalesce(is_recompile AND NOT coalesce(is_framework, FALSE), FALSE) DESC, duration_s DESC NULLS LAST, t_lo LIMIT 1
+        SELECT file_id, line_no, rank, t_lo, concat_ws(' ', coalesce(fn, 'a frame'), '[' || compile_id || ']'),
+            is_recompile FROM compiles
+        WHERE run_id = $run AND rank = $rank AND t_lo <= $hi + 0.001 AND coalesce(end_hi, t_hi + coalesce(duration_s,
+            0), t_hi) >= $lo - 0.001
+        ORDER BY coalesce(is_recompile AND NOT coalesce(is_framework, FALSE), FALSE) DESC, duration_s DESC NULLS LAST,
+            t_lo LIMIT 1
         """,
-        run=run_id, rank=rank, lo=t_lo, hi=t_hi,
+        run=run_id, rank=rank, lo=span[0], hi=span[1],
     )  # fmt: skip
     if made is not None:
         again = "compiled again" if made[5] else "compiled"
@@ -186,10 +193,11 @@ def _did(con: DuckDBPyConnection, run_id: int, rank: int, t_lo: float, t_hi: flo
         con,
         """
         SELECT file_id, line_no, rank, t_lo, coalesce(kind, 'other'), text FROM activities
-        WHERE run_id = $run AND rank = $rank AND t_lo BETWEEN $lo - 0.001 AND $hi + 0.001 AND kind IN ('save', 'load', 'eval', 'data', 'preprocess', 'download', 'exhausted')
+        WHERE run_id = $run AND rank = $rank AND t_lo BETWEEN $lo - 0.001 AND $hi + 0.001 AND kind IN ('save', 'load',
+            'eval', 'data', 'preprocess', 'download', 'exhausted')
         ORDER BY duration_s DESC NULLS LAST, t_lo LIMIT 1
         """,
-        run=run_id, rank=rank, lo=t_lo, hi=t_hi,
+        run=run_id, rank=rank, lo=span[0], hi=span[1],
     )  # fmt: skip
     return None if act is None else Hop(f"{said}; meanwhile: {visible(act[5] or act[4])}", *act[:4])
 
@@ -211,7 +219,7 @@ def _wait(con: DuckDBPyConnection, spot: Spot) -> Hop | None:
         return None
     state, t_lo, t_hi, summary, file_id, line_no = row
     said = f"waits for {ranks_phrase(spot.late)}"
-    if state in {"compiling", "tracing"} and (hop := _did(con, spot.run_id, late, t_lo, t_hi, said)):
+    if state in {"compiling", "tracing"} and (hop := _did(con, spot.run_id, late, (t_lo, t_hi), said)):
         return hop
     if file_id is None:
         return None
@@ -235,8 +243,10 @@ def _absent(con: DuckDBPyConnection, spot: Spot) -> Hop | None:
     row = _row(
         con,
         """
-        SELECT rank, waiting, op, how, doing, coalesce(doing_file, file_id), coalesce(doing_line, line_no), since, t FROM absentees
-        WHERE run_id = $run AND (list_contains(waiting, $rank) OR (wait_file = $file AND wait_line = $line)) AND rank IS DISTINCT FROM $rank
+        SELECT rank, waiting, op, how, doing, coalesce(doing_file, file_id), coalesce(doing_line, line_no), since, t
+            FROM absentees
+        WHERE run_id = $run AND (list_contains(waiting, $rank) OR (wait_file = $file AND wait_line = $line)) AND rank
+            IS DISTINCT FROM $rank
         ORDER BY coalesce(wait_file = $file AND wait_line = $line, FALSE) DESC, abs(coalesce(t, 0) - $t), rank LIMIT 1
         """,
         run=spot.run_id, rank=spot.rank, file=spot.file_id, line=spot.line_no, t=spot.t,
@@ -258,8 +268,10 @@ def _told(con: DuckDBPyConnection, spot: Spot) -> Hop | None:
         con,
         """
         SELECT e.finding_id, e.nth, e.step_name, f.is_root FROM evidence AS e JOIN findings AS f USING (finding_id)
-        WHERE f.run_id = $run AND (e.rank IS NOT DISTINCT FROM $rank OR e.rank IS NULL) AND e.file_id = $file AND e.line_no BETWEEN $line AND $line + $near
-        ORDER BY f.is_root DESC, f.kind NOT IN ('cause', 'symptom'), e.line_no - $line, TRY_CAST(f.finding_id[2:] AS INTEGER), e.nth LIMIT 1
+        WHERE f.run_id = $run AND (e.rank IS NOT DISTINCT FROM $rank OR e.rank IS NULL) AND e.file_id = $file AND
+            e.line_no BETWEEN $line AND $line + $near
+        ORDER BY f.is_root DESC, f.kind NOT IN ('cause', 'symptom'), e.line_no - $line, TRY_CAST(f.finding_id[2:] AS
+            INTEGER), e.nth LIMIT 1
         """,
         run=spot.run_id, rank=spot.rank, file=spot.file_id, line=spot.line_no, near=_NEAR_LINES,
     )  # fmt: skip

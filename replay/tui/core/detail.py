@@ -35,11 +35,9 @@ _Row = dict[str, Any]
 _Teller = Callable[[DuckDBPyConnection, _Row], list[Fact]]
 
 
-def view(
-    con: DuckDBPyConnection, table: str, kind: str, file_id: int | None, line_no: int | None, run_id: int
-) -> Detail:
-    """Return what is known of the event of a table at a line."""
-    row = _find(con, table, file_id, line_no, run_id)
+def view(con: DuckDBPyConnection, table: str, kind: str, place: tuple[int | None, int | None], run_id: int) -> Detail:
+    """Return what is known of the event of a table at a place (file, line)."""
+    row = _find(con, table, *place, run_id)
     if row is None:
         return Detail(kind, ())
     told = _TELLERS.get(table, _anything)(con, row)
@@ -131,6 +129,8 @@ def _compile(con: DuckDBPyConnection, row: _Row) -> list[Fact]:
 
 
 def _collective(con: DuckDBPyConnection, row: _Row) -> list[Fact]:
+    member = f"{_text(row['comm_rank'])} of {_text(row['nranks'])}"
+    number = f"#{row['logged_seq']} by " if row["logged_seq"] is not None else ""
     facts = [
         Fact("operation", f"{_text(row['op'])} #{_text(row['nth'])}", True),
         Fact("payload", _payload(row)),
@@ -138,8 +138,8 @@ def _collective(con: DuckDBPyConnection, row: _Row) -> list[Fact]:
         Fact("root", _text(row["root"])),
         Fact("peer", _text(row["peer"])),
         Fact("state", _text(row["state"])),
-        Fact("group", f"{_text(row['comm'])}, rank {_text(row['comm_rank'])} of {_text(row['nranks'])}" if row["comm"] else ""),
-        Fact("logged as", f"#{row['logged_seq']} by {row['source']}" if row["logged_seq"] is not None else _text(row["source"])),
+        Fact("group", f"{_text(row['comm'])}, rank {member}" if row["comm"] else ""),
+        Fact("logged as", f"{number}{_text(row['source'])}"),
     ]  # fmt: skip
     matched = _rows(
         con.execute(
@@ -195,7 +195,10 @@ def _comm(con: DuckDBPyConnection, row: _Row) -> list[Fact]:
 def _ring(con: DuckDBPyConnection, row: _Row) -> list[Fact]:
     """The rank's ring, and the hop of it that goes the slowest way: over the network where others do not."""
     ring = con.execute(
-        "SELECT prev, me, next FROM rings WHERE run_id = ? AND rank IS NOT DISTINCT FROM ? AND me = ? ORDER BY channel LIMIT 1",
+        """
+        SELECT prev, me, next FROM rings
+        WHERE run_id = ? AND rank IS NOT DISTINCT FROM ? AND me = ? ORDER BY channel LIMIT 1
+        """,
         [row["run_id"], row["rank"], row["comm_rank"]],
     ).fetchone()
     hops = con.execute(
@@ -232,7 +235,10 @@ def _exception(con: DuckDBPyConnection, row: _Row) -> list[Fact]:
 
 def _timeout(con: DuckDBPyConnection, row: _Row) -> list[Fact]:
     absent = con.execute(
-        "SELECT DISTINCT rank, how, doing FROM absentees WHERE run_id = ? AND list_contains(waiting, ?) ORDER BY rank LIMIT 4",
+        """
+        SELECT DISTINCT rank, how, doing FROM absentees
+        WHERE run_id = ? AND list_contains(waiting, ?) ORDER BY rank LIMIT 4
+        """,
         [row["run_id"], row["rank"]],
     ).fetchall()
     facts = [

@@ -23,7 +23,7 @@ class Focus:
 
 def of_words(con: DuckDBPyConnection, run_id: int, words: Words, kind: str) -> Focus:
     """Return what is shown of an event whose words are known."""
-    known = detail.view(con, words.ref_table, kind, words.file_id, words.line_no, run_id)
+    known = detail.view(con, words.ref_table, kind, (words.file_id, words.line_no), run_id)
     if words.file_id is None:
         return Focus(None, known)
     return Focus(source.view(con, words.file_id, words.line_no, _AROUND, known.values), known)
@@ -44,5 +44,5 @@ def of_line(con: DuckDBPyConnection, run_id: int, file_id: int, line_no: int | N
         """,
         [run_id, file_id, line_no],
     ).fetchone()
-    known = detail.view(con, row[0], row[1], file_id, line_no, run_id) if row else None
+    known = detail.view(con, row[0], row[1], (file_id, line_no), run_id) if row else None
     return Focus(source.view(con, file_id, line_no, _AROUND, known.values if known else ()), known)

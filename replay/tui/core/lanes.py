@@ -1,6 +1,7 @@
 """Which lanes there are: one for each rank, or for ranks that behave alike, or for the ranks of a node.
 
-A thousand lanes cannot be looked at. Ranks that did the same are one lane, and the few that did not have lanes of their own:
+A thousand lanes cannot be looked at. Ranks that did the same are one lane, and the few that did not have lanes of
+their own:
 "1,016 alike, 8 not". Every group unfolds.
 """
 
@@ -29,7 +30,9 @@ class Grouping(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One row of the picture. `key` names a group (None: a rank of its own), `depth` is 1 for a member of an unfolded group."""
+    """One row of the picture. `key` names a group (None: a rank of its own), `depth` is 1 for a member of an unfolded
+    group.
+    """
 
     ranks: tuple[int, ...]
     label: str
@@ -44,6 +47,7 @@ def lanes(
     ranks: Iterable[int],
     spans: Spans,
     hosts: Mapping[int, str],
+    *,
     at_fault: Iterable[int] = (),
     unfolded: frozenset[str] = frozenset(),
 ) -> list[Lane]:
@@ -125,7 +129,9 @@ def _oddities(spans: Spans) -> dict[int, str]:
 
 
 def difference(rank: int, spans: Spans) -> str:
-    """Return how a rank differs from the others, in words: `compiling 13.2 s more than most`; empty where it does not."""
+    """Return how a rank differs from the others, in words: `compiling 13.2 s more than most`; empty where it does
+    not.
+    """
     row = int(np.searchsorted(spans.ranks, rank))
     if row >= len(spans.ranks) or spans.ranks[row] != rank or len(spans.ranks) < 3:
         return ""

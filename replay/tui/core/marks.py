@@ -22,7 +22,9 @@ class Piece:
 
 
 def pieces(raw: str, values: Iterable[tuple[str, str]] = ()) -> list[Piece]:
-    """Return a raw line in pieces. `values` are columns of its row with their text: what no grammar marks is looked for."""
+    """Return a raw line in pieces. `values` are columns of its row with their text: what no grammar marks is looked
+    for.
+    """
     text = raw[:_LONGEST]
     found = _fields(text)
     for name, value in values:

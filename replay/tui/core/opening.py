@@ -23,7 +23,9 @@ class Listed:
 
 
 def listed(logs: Sequence[str]) -> list[Listed]:
-    """Return the files of what was named, in the order in which they are read. Raises InputError where there is none."""
+    """Return the files of what was named, in the order in which they are read. Raises InputError where there is
+    none.
+    """
     return [
         Listed(visible(name), path, path.stat().st_size) for name, path in paths.expand(logs).files if path.is_file()
     ]

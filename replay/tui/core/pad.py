@@ -21,8 +21,8 @@ MOST_ROWS = 10_000
 _HISTORY = "sql-history.json"
 _KEPT = 200
 _WORDS = (
-    "SELECT", "FROM", "WHERE", "GROUP BY ALL", "ORDER BY", "LIMIT", "JOIN", "USING", "COUNT(*)", "DISTINCT", "DESC", "AND",
-    "OR", "NOT", "IS NULL", "LIKE", "BETWEEN",
+    "SELECT", "FROM", "WHERE", "GROUP BY ALL", "ORDER BY", "LIMIT", "JOIN", "USING", "COUNT(*)", "DISTINCT", "DESC",
+    "AND", "OR", "NOT", "IS NULL", "LIKE", "BETWEEN",
 )  # fmt: skip
 
 
@@ -42,8 +42,10 @@ class Names:
 
     def __init__(self, con: DuckDBPyConnection) -> None:
         rows = con.execute(
-            "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal AND database_name = current_database() "
-            "ORDER BY table_name, column_index"
+            """
+            SELECT table_name, column_name FROM duckdb_columns()
+            WHERE NOT internal AND database_name = current_database() ORDER BY table_name, column_index
+            """
         ).fetchall()
         self.columns: dict[str, list[str]] = {}
         for table, column in rows:
@@ -87,7 +89,9 @@ class Names:
 
 
 def ask(con: DuckDBPyConnection, query: str) -> Answer:
-    """Return the answer to a query or to `@name`. Raises UsageError, with DuckDB's words in one line, where it is wrong."""
+    """Return the answer to a query or to `@name`. Raises UsageError, with DuckDB's words in one line, where it is
+    wrong.
+    """
     text = named_query(query.strip()[1:]).sql if query.strip().startswith("@") else query
     try:
         con.execute(text)
@@ -112,7 +116,8 @@ def _cell(value: Any) -> str:
 
 
 def export(con: DuckDBPyConnection, place: Path, query: str, target: Path) -> str:
-    """Write the whole answer to a file: `.csv`, `.jsonl` or `.parquet`, by its name. Returns what was written, in words.
+    """Write the whole answer to a file: `.csv`, `.jsonl` or `.parquet`, by its name. Returns what was written, in
+    words.
 
     Raises UsageError for another ending or a wrong query, InputError if the file cannot be written.
     """

@@ -71,7 +71,8 @@ def fetch(con: DuckDBPyConnection, seqs: list[int]) -> list[Words]:
         return []
     rows = con.execute(
         """
-        SELECT coalesce(e.summary, ''), coalesce(e.ref_table, ''), e.host, e.t_lo, e.t_hi, coalesce(e.complete, TRUE), e.file_id, f.path, e.line_no
+        SELECT coalesce(e.summary, ''), coalesce(e.ref_table, ''), e.host, e.t_lo, e.t_hi, coalesce(e.complete, TRUE),
+            e.file_id, f.path, e.line_no
         FROM (FROM events WHERE seq BETWEEN $lo AND $hi) AS e LEFT JOIN files AS f USING (file_id)
         WHERE e.seq IN (SELECT unnest($seqs::BIGINT[])) ORDER BY e.seq
         """,

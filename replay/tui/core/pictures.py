@@ -1,4 +1,6 @@
-"""What a lane looks like: a state for each cell of time, and where warnings and errors are. Made once for each span of time."""
+"""What a lane looks like: a state for each cell of time, and where warnings and errors are. Made once for each span
+of time.
+"""
 
 from dataclasses import dataclass
 
@@ -17,7 +19,9 @@ _SAMPLE = 15
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """`codes` are states, NOTHING where none is known; `severe` are codes of SEVERITIES, 0 where there is no warning."""
+    """`codes` are states, NOTHING where none is known; `severe` are codes of SEVERITIES, 0 where there is no
+    warning.
+    """
 
     codes: Cells
     severe: Cells

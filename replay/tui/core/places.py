@@ -37,7 +37,10 @@ def of_path(con: DuckDBPyConnection, path: str, line_no: int) -> tuple[Ref, str]
     Raises UsageError where none or more than one has it.
     """
     files = con.execute(
-        "SELECT file_id, path FROM files WHERE path = $1 OR ends_with(path, '/' || $1) ORDER BY path = $1 DESC, path LIMIT 3",
+        """
+        SELECT file_id, path FROM files WHERE path = $1 OR ends_with(path, '/' || $1)
+        ORDER BY path = $1 DESC, path LIMIT 3
+        """,
         [path],
     ).fetchall()
     if not files:
@@ -49,7 +52,9 @@ def of_path(con: DuckDBPyConnection, path: str, line_no: int) -> tuple[Ref, str]
 
 
 def first_difference(con: DuckDBPyConnection, run_id: int) -> tuple[Ref, str]:
-    """Return the first place where ranks (or runs) that must agree part, and how. Raises UsageError if there is none."""
+    """Return the first place where ranks (or runs) that must agree part, and how. Raises UsageError if there is
+    none.
+    """
     row = con.execute(
         """
         SELECT d.file_id, d.line_no, l.rank, l.t_lo, d.name, d.step, d.value, d.other_value, d.ranks, d.other_run

@@ -1,6 +1,7 @@
 """A finding as a script: its text, and the command that writes and runs it.
 
-The command runs as a process of its own: it can be stopped with all that it started, and a program with threads, as a screen
+The command runs as a process of its own: it can be stopped with all that it started, and a program with threads, as a
+screen
 is, had better not fork.
 """
 

@@ -1,6 +1,7 @@
 """One person looking at one run: cursor, panels' contents and commands, without a screen.
 
-Every command moves the cursor at once, from what is in memory; what only the database knows (words, raw lines, details) is
+Every command moves the cursor at once, from what is in memory; what only the database knows (words, raw lines,
+details) is
 asked for at the desk and put in when it comes. `changed` is called whenever there is something new to draw.
 """
 
@@ -213,7 +214,9 @@ class Session:
         self._go(ref.run_id, ref.file_id, ref.line_no, ref.rank, ref.t)
 
     def _zoom_to(self, ref: Ref, at_fault: tuple[int, ...]) -> None:
-        """Show what went on at a finding: the cursor in the middle of the wait, the wait in the middle of the picture."""
+        """Show what went on at a finding: the cursor in the middle of the wait, the wait in the middle of the
+        picture.
+        """
         if ref.t is None or ref.run_id != self.book.run_id:
             return
         spans = self.book.spans
@@ -364,7 +367,7 @@ class Session:
     def regroup(self) -> None:
         """Make the lanes anew."""
         b = self.book
-        self.lanes = lanes.lanes(self.grouping, b.ranks, b.spans, b.hosts, b.at_fault, self.unfolded)
+        self.lanes = lanes.lanes(self.grouping, b.ranks, b.spans, b.hosts, at_fault=b.at_fault, unfolded=self.unfolded)
 
     def lane(self) -> int:
         """Return the lane of the rank looked at: its own, else the group that holds it."""

@@ -26,14 +26,18 @@ NOTHING = 255
 """Code of a cell in which nothing is known."""
 
 _WEIGHT = np.array([0.2, 0.5, 3, 3, 1, 1.2, 3, 3, 2, 1000, 1], dtype=np.float64)
-"""How much a second of each state counts for the picture of a cell: what is rare and matters is not to be lost in it."""
+"""How much a second of each state counts for the picture of a cell: what is rare and matters is not to be lost in
+it.
+"""
 
 Cells = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
 class Doing:
-    """What a rank was doing at a moment: times in s since 1970; `late` are the ranks it waited for, `line` where it is told."""
+    """What a rank was doing at a moment: times in s since 1970; `late` are the ranks it waited for, `line` where it
+    is told.
+    """
 
     rank: int
     state: str
@@ -48,7 +52,9 @@ class Doing:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Ranks that do the same at a moment; `late` are those they wait for, `since` when the first of them began [s since 1970]."""
+    """Ranks that do the same at a moment; `late` are those they wait for, `since` when the first of them began [s
+    since 1970].
+    """
 
     state: str
     op: str | None
@@ -62,6 +68,7 @@ class Spans:
 
     def __init__(
         self,
+        *,
         rank: NDArray[np.int32],
         t_lo: NDArray[np.float64],
         t_hi: NDArray[np.float64],
@@ -157,7 +164,9 @@ class Spans:
         return groups
 
     def cells(self, rank: int, edges: NDArray[np.float64]) -> Cells:
-        """Return the state that fills each cell between neighbouring edges most, what is rare and matters counting more."""
+        """Return the state that fills each cell between neighbouring edges most, what is rare and matters counting
+        more.
+        """
         lane = self.lane(rank)
         count = len(edges) - 1
         first = lane.start + max(int(np.searchsorted(self.t_hi[lane], edges[0], side="right")), 0)
@@ -214,7 +223,8 @@ def load(con: DuckDBPyConnection, run_id: int) -> Spans:
             SELECT op, late, (row_number() OVER (ORDER BY op, late) - 1)::INTEGER AS detail
             FROM (SELECT DISTINCT op, late FROM states WHERE run_id = $run AND state = 'waiting')
         )
-        SELECT s.rank, s.t_lo, s.t_hi, (coalesce(list_position($states, s.state), 1) - 1)::UTINYINT AS state, coalesce(s.step, -1) AS step,
+        SELECT s.rank, s.t_lo, s.t_hi, (coalesce(list_position($states, s.state), 1) - 1)::UTINYINT AS state,
+            coalesce(s.step, -1) AS step,
             coalesce(d.detail, -1) AS detail, coalesce(s.file_id::BIGINT * 1099511627776 + s.line_no, -1) AS place
         FROM states AS s
         LEFT JOIN details AS d
@@ -225,12 +235,12 @@ def load(con: DuckDBPyConnection, run_id: int) -> Spans:
         {"run": run_id, "states": list(STATES)},
     ).fetchnumpy()
     return Spans(
-        np.asarray(columns["rank"], dtype=np.int32),
-        np.asarray(columns["t_lo"], dtype=np.float64),
-        np.asarray(columns["t_hi"], dtype=np.float64),
-        np.asarray(columns["state"], dtype=np.uint8),
-        np.asarray(columns["step"], dtype=np.int64),
-        np.asarray(columns["detail"], dtype=np.int32),
-        [(op, tuple(r for r in late or () if r is not None)) for op, late, _ in rows],
-        np.asarray(columns["place"], dtype=np.int64),
+        rank=np.asarray(columns["rank"], dtype=np.int32),
+        t_lo=np.asarray(columns["t_lo"], dtype=np.float64),
+        t_hi=np.asarray(columns["t_hi"], dtype=np.float64),
+        state=np.asarray(columns["state"], dtype=np.uint8),
+        step=np.asarray(columns["step"], dtype=np.int64),
+        detail=np.asarray(columns["detail"], dtype=np.int32),
+        details=[(op, tuple(r for r in late or () if r is not None)) for op, late, _ in rows],
+        place=np.asarray(columns["place"], dtype=np.int64),
     )

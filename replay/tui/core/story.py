@@ -1,4 +1,6 @@
-"""The findings as a tree that can be walked: finding, its chain, the lines that prove each step, and what it explains."""
+"""The findings as a tree that can be walked: finding, its chain, the lines that prove each step, and what it
+explains.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -87,13 +89,12 @@ def _nodes(report: Report, refs: Mapping[str, list[Ref]]) -> list[Node]:
     told = [f.id for f in report.roots]
     for finding in report.roots:
         nodes += _finding(finding, refs, "root")
+    others = [f for f in report.findings if f.id not in told]
     groups = {
-        "explained": [f for f in report.findings if f.id not in told and f.explained_by],
-        "hazards, have not failed": [f for f in report.findings if f.id not in told and not f.explained_by and f.kind == "hazard"],
-        "not a cause": [f for f in report.findings if f.id not in told and not f.explained_by and f.kind == "note"],
-        "also seen": [
-            f for f in report.findings if f.id not in told and not f.explained_by and f.kind in {"cause", "symptom"}
-        ],
+        "explained": [f for f in others if f.explained_by],
+        "hazards, have not failed": [f for f in others if not f.explained_by and f.kind == "hazard"],
+        "not a cause": [f for f in others if not f.explained_by and f.kind == "note"],
+        "also seen": [f for f in others if not f.explained_by and f.kind in {"cause", "symptom"}],
     }  # fmt: skip
     for name, members in groups.items():
         if members:

@@ -1,6 +1,7 @@
 """The events of one run as columns: what the cursor steps over.
 
-A million events are a few plain arrays (time, rank, kind, severity, number), so that a step never asks the database. Only
+A million events are a few plain arrays (time, rank, kind, severity, number), so that a step never asks the database.
+Only
 the words of the events that are on the screen are fetched (`pages`).
 """
 
@@ -22,7 +23,8 @@ Positions = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which events count: those of a rank (None: any), of some kinds (None: all), in the filter (`marks`, None: no filter).
+    """Which events count: those of a rank (None: any), of some kinds (None: all), in the filter (`marks`, None: no
+    filter).
 
     `version` tells one filter from another.
     """
@@ -37,6 +39,7 @@ class Track:
 
     def __init__(
         self,
+        *,
         t: NDArray[np.float64],
         rank: NDArray[np.int32],
         kind: NDArray[np.uint8],
@@ -138,19 +141,20 @@ def load(con: DuckDBPyConnection, run_id: int) -> Track:
     )
     columns = con.execute(
         """
-        SELECT coalesce(t_lo, 'nan'::DOUBLE) AS t, coalesce(rank, -1) AS rank, (list_position($kinds, kind) - 1)::UTINYINT AS kind,
+        SELECT coalesce(t_lo, 'nan'::DOUBLE) AS t, coalesce(rank, -1) AS rank, (list_position($kinds, kind) -
+            1)::UTINYINT AS kind,
             (list_position(['debug', 'info', 'warning', 'error'], severity) - 1)::UTINYINT AS severity, seq
         FROM events WHERE run_id = $run ORDER BY seq
         """,
         {"run": run_id, "kinds": list(kinds)},
     ).fetchnumpy()
     return Track(
-        _without_falls(np.asarray(columns["t"], dtype=np.float64)),
-        np.asarray(columns["rank"], dtype=np.int32),
-        np.asarray(columns["kind"], dtype=np.uint8),
-        np.asarray(columns["severity"], dtype=np.uint8),
-        np.asarray(columns["seq"], dtype=np.int64),
-        kinds,
+        t=_without_falls(np.asarray(columns["t"], dtype=np.float64)),
+        rank=np.asarray(columns["rank"], dtype=np.int32),
+        kind=np.asarray(columns["kind"], dtype=np.uint8),
+        severity=np.asarray(columns["severity"], dtype=np.uint8),
+        seq=np.asarray(columns["seq"], dtype=np.int64),
+        kinds=kinds,
     )
 
 

@@ -1,4 +1,6 @@
-"""The run without something, beside the run as it was: which causes there are, which are taken out, what comes of it."""
+"""The run without something, beside the run as it was: which causes there are, which are taken out, what comes of
+it.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +20,9 @@ _SLOW = "slow"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Something that can be taken out of the run: a cause, or a setting (`cause` is None) that would have been otherwise."""
+    """Something that can be taken out of the run: a cause, or a setting (`cause` is None) that would have been
+    otherwise.
+    """
 
     key: str
     name: str
@@ -87,7 +91,9 @@ def change(listed: Iterable[Item], out: frozenset[str], ranks: Sequence[int]) ->
 
 
 def of_finding(listed: Iterable[Item], finding: Finding | None) -> str | None:
-    """Return the key of the item that a finding is about: told in a file of its evidence, of its ranks and no others."""
+    """Return the key of the item that a finding is about: told in a file of its evidence, of its ranks and no
+    others.
+    """
     if finding is None:
         return None
     files = {proof.file for proof in finding.evidence}
@@ -113,5 +119,12 @@ def _spans(made: Phases) -> Spans:
     none = np.full(count, -1, dtype=np.int64)
     states = np.where(made.waits, WAITING, RUNNING).astype(np.uint8)
     return Spans(
-        made.rank.astype(np.int32), made.t_lo, made.t_hi, states, none, none.astype(np.int32), (), none,
-    )  # fmt: skip
+        rank=made.rank.astype(np.int32),
+        t_lo=made.t_lo,
+        t_hi=made.t_hi,
+        state=states,
+        step=none,
+        detail=none.astype(np.int32),
+        details=(),
+        place=none,
+    )

@@ -90,7 +90,7 @@ class Mark:
 
 
 def ruler(
-    window: Window, cells: int, begin: float, steps: Sequence[int], bounds: Sequence[float], room: int = 8
+    window: Window, cells: int, begin: float, steps: Sequence[int], bounds: Sequence[float], *, room: int = 8
 ) -> list[Mark]:
     """Return the marks over `cells` cells: steps where they have room, else ticks of time since `begin`.
 
