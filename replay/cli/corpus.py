@@ -56,7 +56,8 @@ def score(
     place = folder or packaged("corpora")
     scores = list(scored(sources(place), rules or (), jobs))
     if output is ScoreFormat.JSON:
-        screen.write(json.dumps([asdict(s) for s in scores], indent=1, ensure_ascii=False) + "\n")
+        rows = [asdict(s) | {"faults": [fault.model_dump() for fault in s.faults]} for s in scores]
+        screen.write(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
     elif output is ScoreFormat.MARKDOWN:
         from replay.corpus.page import page
 
