@@ -13,7 +13,7 @@ from replay.errors import UsageError
 from replay.expert.cases import Bench, Case, cases_of, fill, run_cases
 from replay.expert.check import check
 from replay.expert.engine import Session, diagnose
-from replay.expert.load import load_rules, read_book
+from replay.expert.load import load_rules
 from replay.expert.mutants import mutants, survivors
 from replay.expert.rivals import rivals
 from replay.expert.rule import Conclude, Rule, Step
@@ -168,15 +168,16 @@ def test_a_case_that_does_not_hold_says_what_was_found(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_the_example_of_the_manual_works(tmp_path: Path) -> None:
+def test_the_example_of_the_manual_works_beside_the_tools_own_rules(tmp_path: Path) -> None:
     manual = Path(__file__).parents[1] / "docs" / "rules.md"
-    example, cases = re.findall(r"```yaml\n(.*?)```", manual.read_text(), re.DOTALL)
-    book = make_book(tmp_path, example)
-    (tmp_path / "rule0.yaml").rename(tmp_path / "rank-killed.yaml")
-    (tmp_path / "rank-killed.cases.yaml").write_text(cases)
-    book = read_book([tmp_path])
-    assert [str(fault) for fault in check(book)] == []
-    assert [result.fault for result in run_cases(book, book)] == [None, None]
+    texts = re.findall(r"```yaml\n(.*?)```", manual.read_text(), re.DOTALL)
+    for name, text in zip(("hub-refused.yaml", "hub-refused.cases.yaml", "taxonomy.yaml"), texts, strict=True):
+        assert f"`mine/{name}`" in manual.read_text()
+        (tmp_path / name).write_text(text)
+    book = load_rules([tmp_path])
+    own = [book.by_id["hub-refused"]]
+    assert [str(fault) for fault in check(book, own)] == []
+    assert [result.fault for result in run_cases(book, own)] == [None, None]
 
 
 def test_the_manual_names_every_field() -> None:
