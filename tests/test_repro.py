@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from replay.errors import UsageError
 from replay.expert.load import load_rules
 from replay.report.build import build
-from replay.repro import fill, shrink, trusted, verify
+from replay.repro import fill, sandbox, shrink, trusted, verify
 from replay.repro.check_all import check
 from replay.repro.checked import checked
 from replay.repro.recipe import Fix, Recipe, causes, recipe_for, recipes
@@ -309,3 +309,23 @@ def test_of_two_sides_either_may_be_called_odd() -> None:
         return verify.judge(found, verify.expected(plan)).verified
 
     assert [verified(ranks) for ranks in ((0,), (1, 2, 3), (1, 2), ())] == [True, True, False, False]
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_what_of_the_network_a_script_sees_is_told(
+    allowed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused() -> None:
+        raise PermissionError
+
+    if not allowed:
+        monkeypatch.setattr(sandbox, "_loopback_only", refused)
+    script = tmp_path / "interfaces.py"
+    script.write_text("import socket\nprint(sorted(name for _, name in socket.if_nameindex()))\n")
+    ended = sandbox.run(script, tmp_path, sandbox.Limits(seconds=60))
+    assert ended.code == 0
+    if ended.alone:
+        assert allowed
+        assert (ended.network, ended.tail) == ("loopback only", "['lo']")
+    else:
+        assert ended.network.startswith("the network was not taken away")

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
+from replay.cli.main import main
 from replay.repro.make import NAMES, RECORD, REPORT, Orders, chosen, make
 from replay.repro.outcome import Outcome
 from replay.repro.redact.vocabulary import is_public
@@ -140,3 +141,14 @@ def _listed(out: Path, report: str) -> set[str]:
         assert len(set(names.values())) == len(names)
         assert all(new in report for new in names.values())
     return {name for names in listed.values() for name in names}
+
+
+def test_the_command_cannot_tell_where_no_script_can_be_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "run.log").write_text(XID)
+    command = ["repro", str(tmp_path / "logs"), "--out", str(tmp_path / "out")]
+    assert main(command) == 0
+    assert "no script" in capsys.readouterr().out
+    assert main([*command, "--run", "--format", "json"]) == 3
+    assert json.loads(capsys.readouterr().out)["status"] == "no script"
+    assert (tmp_path / "out" / REPORT).exists()
