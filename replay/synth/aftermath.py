@@ -358,13 +358,15 @@ class Aftermath:
     def _on_job(self, first: int, time: float) -> None:
         """Slurm ends the step of which a task failed."""
         world = self.world
-        lost = any(world.ranks[r].doing == "lost" for r in self.gone)
+        lost = sorted({world.node(r) for r in self.gone if world.ranks[r].doing == "lost"})
         told = {r: self.exits[r].code for r in self.exits}
         self._slurm_exits(time, told)
-        node = world.node(first)
-        cancelled = agent.slurm_cancelled(
-            world.torch, self._here(first, time), world.host(node), "NODE FAILURE" if lost else None
-        )
+        for node in lost:
+            world.say(JOB, time, "stderr", agent.slurm_node_failed(world.host(node)))
+        world.say(JOB, time, "stderr", agent.slurm_aborted())
+        why = "NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS" if lost else None
+        host = world.host(world.node(first))
+        cancelled = agent.slurm_cancelled(world.torch, self._here(first, time), host, why)
         world.say(JOB, time + 0.1, "stderr", cancelled)
         stopped = {}
         for rank in world.ranks:

@@ -120,11 +120,22 @@ def heartbeat_lost(torch: Torch, at: float, agent: int, node: str) -> str:
 def slurm_exit(host: str, tasks: Sequence[int], code: int) -> str:
     """srun: how tasks of a host ended."""
     many = frozenset({"s"}) if len(tasks) > 1 else frozenset[str]()
-    named = ",".join(str(task) for task in tasks)
+    named = _ranges(tasks)
     if code < 0:
         dumped = frozenset({" (core dumped)"}) if code in (-6, -11) else frozenset[str]()
         return line("scheduler", "slurm_signal", host=host, tasks=named, signal_name=_SPOKEN[code], keep=many | dumped)
     return line("scheduler", "slurm_exit", host=host, tasks=named, code=code, keep=many)
+
+
+def _ranges(tasks: Sequence[int]) -> str:
+    """Tasks as Slurm writes them: 0-3,5."""
+    found: list[list[int]] = []
+    for task in tasks:
+        if found and found[-1][1] == task - 1:
+            found[-1][1] = task
+        else:
+            found.append([task, task])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
 
 
 def slurm_cancelled(torch: Torch, at: float, host: str, why: str | None) -> str:
@@ -139,3 +150,9 @@ def slurm_cancelled(torch: Torch, at: float, host: str, why: str | None) -> str:
 def slurm_node_failed(host: str) -> str:
     """srun: the controller gave a node up."""
     return line("scheduler", "slurm_node", host=host)
+
+
+def slurm_aborted() -> str:
+    """srun: the step is about to be ended."""
+    tail = "Waiting up to 32 seconds for job step to finish."
+    return line("scheduler", "slurm_known", _tail=tail, saying="Job step aborted")

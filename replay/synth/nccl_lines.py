@@ -363,7 +363,7 @@ class Nccl:
             keep, fields["_length"] = {"status=", " opcode=", " vendor_err="}, " reqSize=0"
             fields["_enum"] = (name, "IBV_WC_RDMA_WRITE")
         if self.version >= (2, 18):
-            fields["_tail"] = " (Send) localGid fe80::1 remoteGids fe80::2"
+            fields["_up_to"] = " (Send) localGid fe80::1 remoteGids fe80::2"
         if self.version >= (2, 22):
             fields["device"] = f"mlx5_{who.device}"
         return line("nccl_warn", "ib_completion", fields, keep=frozenset(keep))

@@ -14,6 +14,7 @@ from replay.synth.inverse import line
 _SPACE = frozenset({" "})
 _LINES = {  # watchdog, status, terminated
     (2, 0): (458, 474, 915),
+    (2, 1): (475, 489, 916),
     (2, 2): (523, 1182, 1153),
     (2, 3): (563, 1537, 1414),
     (2, 4): (607, 1664, 1709),
@@ -185,7 +186,7 @@ class Torch:
         return line("c10d", record, {**who, **fields}, keep=frozenset(keep), runs=(spaces, blanks), saying=saying)
 
     def _work(self, work: Work) -> dict[str, object]:
-        sized = self.version >= (2, 2)
+        sized = self.version >= (2, 1)
         return {
             "_backend": "NCCL",
             "seq": work.seq,
@@ -273,12 +274,13 @@ class Torch:
             " Due to the asynchronous nature of CUDA kernels, subsequent GPU operations might run on"
             " corrupted/incomplete data."
         )
-        if self.version < (2, 2):
+        if self.version < (2, 1):
             some += " To avoid data inconsistency, we are taking the entire process down."
-        yield self.cpp(at, rank, caught + 16, line("c10d", "aftermath", group_rank=group.rank, _tail=some, runs=(1,)))
-        if self.version >= (2, 2):
-            down = line("c10d", "aftermath", group_rank=group.rank, runs=(1,), saying="entire process down")
-            yield self.cpp(at + 0.001, rank, caught + 22, down)
+        whom = None if self.version[:2] == (2, 1) else group.rank
+        yield self.cpp(at, rank, caught + 14, line("c10d", "aftermath", group_rank=whom, _tail=some, runs=(1,)))
+        if self.version >= (2, 1):
+            down = line("c10d", "aftermath", group_rank=whom, runs=(1,), saying="entire process down")
+            yield self.cpp(at + 0.001, rank, caught + 20, down)
         if self.version < (2, 2):
             text = line("c10d", "watchdog_died", group_rank=group.rank, cause=cause, runs=(1,))
         else:

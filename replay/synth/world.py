@@ -40,6 +40,7 @@ class World:
                 self.of_rank[rank].append(comm)
         self.meetings = {comm.number: Comm(-1, comm.name, "", comm.ranks) for comm in self.comms}
         """Where the members of a communicator meet to make it."""
+        self._nodes_of = {comm.number: len({self.node(rank) for rank in comm.ranks}) for comm in self.comms}
         self._clock = {clock.node: (clock.offset_s, clock.drift_ppm * 1e-6) for clock in scenario.clocks}
 
     def random(self, rank: int, purpose: str) -> random.Random:
@@ -127,7 +128,6 @@ class World:
 
     def member(self, comm: Comm, rank: int) -> Member:
         """A rank of a communicator as NCCL names it."""
-        nodes = sorted({self.node(r) for r in (comm.ranks if len(comm.ranks) <= 4096 else comm.ranks[:4096])})
         mates = [r for r in self.ranks_of(self.node(rank)) if r in comm.member]
         pointer = 0x55D000000000 + self.pid(rank) * 0x10000 + comm.number * 0x1000
         parent = None if comm.number == 0 else 0x55D000000000 + self.pid(rank) * 0x10000
@@ -136,7 +136,7 @@ class World:
             len(comm.ranks),
             pointer,
             comm.comm_id,
-            len(nodes),
+            self._nodes_of[comm.number],
             mates.index(rank),
             len(mates),
             parent,
