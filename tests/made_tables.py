@@ -40,6 +40,7 @@ class Made:
     source: str = "app"
     has_leave: bool = True
     unstamped: tuple[int, ...] = ()
+    has_lines: bool = False
     enter: np.ndarray = field(init=False)
     leave: np.ndarray = field(init=False)
     offset: np.ndarray = field(init=False)
@@ -72,9 +73,10 @@ class Made:
         return START + np.floor(reading / self.resolution) * self.resolution
 
     def write(self, con=None):
-        """Return a database of this run as identify leaves it."""
-        con = con or duckdb.connect()
-        schema.create(con)
+        """Return a database of this run as identify leaves it; `con` is one with all tables, none: in memory."""
+        if con is None:
+            con = duckdb.connect()
+            schema.create(con)
         ranks, n = np.arange(self.ranks), self.ops
         known = ~np.isin(ranks, self.unstamped)
         names = np.array([f"node{h:04}" for h in range(self.hosts)], object)[self.host]
@@ -155,6 +157,10 @@ class Made:
                 t_lo=times(t, known),
                 t_hi=times(t, known),
             )
+        if self.has_lines:
+            told = {name: op[name][stamped] for name in ("run_id", "rank", "writer_id", "file_id")}
+            stamps = {name: enter.ravel()[stamped] for name in ("t_lo", "t_hi")}
+            _put(con, "lines", **told, line_no=place["line_no"][stamped], **stamps)
         silent = {name: op[name][~stamped] for name in ("run_id", "rank", "writer_id", "file_id")}
         _put(con, "lines", **silent, line_no=place["line_no"][~stamped])
         return con

@@ -895,7 +895,7 @@ CREATE TABLE states ( -- what each rank was doing: spans of one rank follow each
     comm_id VARCHAR, -- of waiting: communicator
     op VARCHAR, -- of waiting: operation
     nth BIGINT, -- of waiting: matched.nth
-    late INTEGER[], -- of waiting: ranks that had not come; of many the last 64 to come
+    late INTEGER[], -- of waiting: ranks that had not come; of many the last 8 to come
     summary VARCHAR, -- one line for a person
     file_id INTEGER, -- the line that tells it
     line_no BIGINT -- its line

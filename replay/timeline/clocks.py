@@ -163,6 +163,7 @@ def _fill_run(con: DuckDBPyConnection, run: int) -> None:
     points = np.sum(~np.isnan(enter) & ~np.isnan(leave), 0)
     firsts = [(np.array(e[1]), line) for e, line in zip(extents, lines, strict=True)]
     begin = min(float(t - line.at(t)) for t, line in firsts if line)
+    off: dict[str, Line] = {}
     for host, line, count, (_, first, last, _, _) in zip(hosts, lines, points, extents, strict=True):
         if line is None:
             continue
@@ -177,7 +178,9 @@ def _fill_run(con: DuckDBPyConnection, run: int) -> None:
             [run, host, hosts[0], ahead, told, line.bound, int(count)],
         )
         if np.abs(line.at(np.array([first, last]))).max() > max(line.bound, _LEAST):
-            _correct(con, run, host, line)
+            off[host] = line
+    if off:
+        _correct(con, run, off)
 
 
 def _grid(rows: list[tuple[Any, ...]], columns: dict[str, int]) -> tuple[Floats, Floats]:
@@ -194,19 +197,32 @@ def _grid(rows: list[tuple[Any, ...]], columns: dict[str, int]) -> tuple[Floats,
 _TIMES = ("t_lo", "t_hi", "end_lo", "end_hi", "exit_lo", "exit_hi", "t_exit")
 
 
-def _correct(con: DuckDBPyConnection, run: int, host: str, line: Line) -> None:
-    """Bring all times that a host wrote to the reference's clock."""
+def _correct(con: DuckDBPyConnection, run: int, off: dict[str, Line]) -> None:
+    """Bring all times that these hosts wrote to the reference's clock."""
+    _off = {
+        "host": np.array(list(off), object),
+        "ahead": np.array([line.offset for line in off.values()]),
+        "slope": np.array([line.slope for line in off.values()]),
+        "origin": np.array([line.origin for line in off.values()]),
+    }
+    con.execute("CREATE OR REPLACE TEMP TABLE _by_host AS FROM _off")
+    con.execute(
+        """
+        CREATE OR REPLACE TEMP TABLE _by_rank AS
+        SELECT h.rank, b.* FROM _homes_of AS h JOIN _by_host AS b USING (host) WHERE h.run_id = ?
+        """,
+        [run],
+    )
     for table in schema.tables().values():
         names = [c.name for c in table.columns if c.name in _TIMES]
         if names and table.has_common:
-            _shift(con, f"{table.name} AS x", names, "x.host = ?", (run, host, line))
-    by_rank = "x.rank IN (SELECT h.rank FROM _homes_of AS h WHERE h.run_id = x.run_id AND h.host = ?)"
-    _shift(con, "lines AS x", ["t_lo", "t_hi"], by_rank, (run, host, line))
-    _shift(con, "_aligned AS x", ["t", "t_exit"], by_rank, (run, host, line))
+            _shift(con, run, table.name, names, "host")
+    _shift(con, run, "lines", ["t_lo", "t_hi"], "rank")
+    _shift(con, run, "_aligned", ["t", "t_exit"], "rank")
+    con.execute("DROP TABLE _by_host; DROP TABLE _by_rank")
 
 
-def _shift(con: DuckDBPyConnection, table: str, names: list[str], whose: str, clock: tuple[int, str, Line]) -> None:
-    run, host, line = clock
-    changes = ", ".join(f"{name} = {name} - (? + ? * ({name} - ?))" for name in names)
-    values = [line.offset, line.slope, line.origin] * len(names)
-    con.execute(f"UPDATE {table} SET {changes} WHERE x.run_id = ? AND {whose}", [*values, run, host])
+def _shift(con: DuckDBPyConnection, run: int, table: str, names: list[str], key: str) -> None:
+    changes = ", ".join(f"{name} = {name} - (b.ahead + b.slope * ({name} - b.origin))" for name in names)
+    whose = f"{table}.run_id = ? AND {table}.{key} = b.{key}"
+    con.execute(f"UPDATE {table} SET {changes} FROM _by_{key} AS b WHERE {whose}", [run])

@@ -9,12 +9,10 @@ CREATE OR REPLACE TEMP TABLE _ops (run_id INTEGER, comm_id VARCHAR, source VARCH
 -- @needs collectives
 UPDATE collectives SET nth = n.nth
 FROM (
-    SELECT file_id, line_no, source, rank, comm_id, op, root, peer,
-        row_number() OVER (PARTITION BY run_id, rank, comm_id, source ORDER BY file_id, line_no) - 1 AS nth
+    SELECT rowid AS row_no, row_number() OVER (PARTITION BY run_id, rank, comm_id, source ORDER BY file_id, line_no, rowid) - 1 AS nth
     FROM collectives WHERE comm_id IS NOT NULL AND rank IS NOT NULL
 ) AS n
-WHERE collectives.file_id = n.file_id AND collectives.line_no = n.line_no AND collectives.source = n.source
-    AND collectives.rank = n.rank AND collectives.comm_id = n.comm_id;
+WHERE collectives.rowid = n.row_no;
 
 -- @needs collectives
 INSERT INTO _ops
@@ -121,6 +119,8 @@ QUALIFY row_number() OVER (
 
 -- Positions after the shift; what a rank did once more stands where it did it
 CREATE OR REPLACE TEMP TABLE _aligned AS
-SELECT o.*, s.start, s.shift, IF(s.shift IS NOT NULL AND o.pos >= s.start - least(s.shift, 0), o.pos + s.shift, o.pos) AS spot
-FROM _ops AS o LEFT JOIN _shifts AS s USING (run_id, comm_id, source, rank)
+SELECT o.*, NULL::BIGINT AS start, NULL::BIGINT AS shift, o.pos AS spot FROM _ops AS o ANTI JOIN _shifts USING (run_id, comm_id, source, rank)
+UNION ALL
+SELECT o.*, s.start, s.shift, IF(o.pos >= s.start - least(s.shift, 0), o.pos + s.shift, o.pos) AS spot
+FROM _ops AS o JOIN _shifts AS s USING (run_id, comm_id, source, rank)
 QUALIFY row_number() OVER (PARTITION BY o.run_id, o.comm_id, o.source, o.rank, spot ORDER BY o.pos) = 1

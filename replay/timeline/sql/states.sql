@@ -96,24 +96,29 @@ FROM stalls AS x JOIN steps AS s ON s.run_id = x.run_id AND s.step = x.step AND 
 WHERE x.comm_id IS NULL AND s.t_hi BETWEEN x.t_lo AND x.t_hi + x.wait_s AND k.state <> 'gone';
 
 -- Operations whose arrivals are stamped: from the own arrival to the last one. An operation that is only enqueued holds a rank
--- no longer than until it does the next thing. Of those that came late, the last 64 at most are named.
-CREATE OR REPLACE TEMP TABLE _latest (run_id INTEGER, comm_id VARCHAR, source VARCHAR, nth BIGINT, late INTEGER[]);
+-- no longer than until it does the next thing. Of those that came late, the last 8 at most are named.
+CREATE OR REPLACE TEMP TABLE _latest (run_id INTEGER, comm_id VARCHAR, source VARCHAR, nth BIGINT, late INTEGER[], waits_for VARCHAR, waits_for_last VARCHAR);
 -- @needs arrivals
 INSERT INTO _latest
-SELECT a.run_id, a.comm_id, a.source, a.nth, list_sort(arg_max(a.rank, a.t, 64))
-FROM arrivals AS a JOIN matched AS m USING (run_id, comm_id, source, nth) WHERE a.t >= m.last_enter - 0.1 * (m.last_enter - m.first_enter)
-GROUP BY ALL;
+SELECT run_id, comm_id, source, nth, late, concat_ws(' ', op, '#' || nth, 'waits for', ranks_phrase(late)), concat_ws(' ', op, '#' || nth, 'waits for', 'rank ' || last_rank)
+FROM (
+    SELECT a.run_id, a.comm_id, a.source, a.nth, list_sort(arg_max(a.rank, a.t, 8)) AS late, any_value(a.op) AS op, any_value(m.last_rank) AS last_rank
+    FROM arrivals AS a JOIN matched AS m USING (run_id, comm_id, source, nth) WHERE a.t >= m.last_enter - 0.1 * (m.last_enter - m.first_enter)
+    GROUP BY ALL
+);
 
 -- @needs arrivals
 INSERT INTO _doings
 WITH waits AS (
-    SELECT a.*, m.last_rank, l.late AS latest, least(m.last_enter, coalesce(a.t_exit, a.t_next, m.last_enter)) AS hi
+    SELECT a.*, IF(list_contains(l.late, a.rank), [m.last_rank], l.late) AS late, IF(list_contains(l.late, a.rank), l.waits_for_last, l.waits_for) AS summary,
+        least(m.last_enter, coalesce(a.t_exit, a.t_next, m.last_enter)) AS hi
     FROM arrivals AS a JOIN matched AS m USING (run_id, comm_id, source, nth) JOIN runs AS r USING (run_id)
     LEFT JOIN _latest AS l USING (run_id, comm_id, source, nth)
-    WHERE m.last_enter - a.t >= greatest(0.001, 1e-4 * r.span_s) AND a.rank <> m.last_rank
+    JOIN (SELECT run_id, greatest(1, count(*) / 2e5) AS crowd FROM arrivals GROUP BY run_id) AS n USING (run_id)
+    -- where there are many, only the longer waits: nobody steps through millions
+    WHERE m.last_enter - a.t >= greatest(0.001, 1e-4 * n.crowd * r.span_s) AND a.rank <> m.last_rank
 )
-SELECT run_id, rank, 3, 'waiting', t, hi, NULL, comm_id, op, nth, late, concat_ws(' ', op, '#' || nth, 'waits for', ranks_phrase(late)), file_id, line_no
-FROM (SELECT *, IF(list_contains(latest, rank), [last_rank], latest) AS late FROM waits) WHERE hi > t
+SELECT run_id, rank, 3, 'waiting', t, hi, NULL, comm_id, op, nth, late, summary, file_id, line_no FROM waits WHERE hi > t
 UNION ALL
 -- the last operation of a run that came to no end
 SELECT a.run_id, a.rank, 3, 'waiting', a.t, 'infinity'::DOUBLE, NULL, a.comm_id, a.op, a.nth, list_filter(m.missing, lambda r: r <> a.rank),
