@@ -67,8 +67,9 @@ def take_apart(history: History, kinds: dict[str, Doings]) -> Work:
 
 def _usual(history: History, own: Floats, calm: Flags) -> Floats:
     """The median of a rank's own calm times of a kind; else that of the other ranks before the same operation."""
-    _, group = np.unique(np.stack([history.who, history.kind]), axis=1, return_inverse=True)
-    group = group.reshape(-1)
+    lowest = int(history.kind.min(initial=0))
+    width = int(history.kind.max(initial=0)) - lowest + 1
+    _, group = np.unique(history.who * width + (history.kind - lowest), return_inverse=True)
     calm = calm & (history.kind >= 0)
     usual = medians(own[calm], group[calm], int(group.max(initial=0)) + 1, _LEAST)[group]
     ends = int(history.what.max(initial=0)) + 1
