@@ -1,9 +1,11 @@
 """Clocks of hosts: offset and drift within the stated bound."""
 
 import numpy as np
-from made_tables import START, Made
+import pytest
+from made_tables import START, Delay, Made
 
 from replay.timeline import clocks, order
+from replay.timeline.derive import derive
 from replay.timeline.statements import Runner
 
 
@@ -47,3 +49,28 @@ def test_bounds_of_a_rank_without_stamps_hold_the_truth():
     inner = [(line // 2 - 1, lo, hi) for line, lo, hi in rows if lo is not None]
     assert len(inner) >= 18
     assert all(lo - 0.001 <= START + made.enter[nth, 2] <= hi + 0.001 for nth, lo, hi in inner)
+
+
+# ---- stalls by operations
+
+
+def stalls_of(run):
+    con = run.write()
+    derive(con)
+    return con.execute("SELECT late_rank, round(wait_s), len(waiting), late_file FROM stalls ORDER BY t_lo").fetchall()
+
+
+@pytest.mark.parametrize("source", ["app", "nccl-coll"])
+def test_a_rank_that_came_late_to_an_operation_is_a_stall(source):
+    run = Made(ranks=4, ops=20, seed=5, delays=(Delay(2, 9, 5.0),), source=source, has_leave=source == "app")
+    assert stalls_of(run) == [(2, 5.0, 3, 3)]
+
+
+@pytest.mark.parametrize(("bound", "expected"), [(1.0, 1), (2.0, 0)])
+def test_what_clocks_may_be_apart_is_no_stall(bound, expected):
+    con = Made(ranks=4, ops=20, seed=5, delays=(Delay(2, 9, 5.0),)).write()
+    con.execute("INSERT INTO clocks (run_id, host, bound_s) VALUES (1, 'node0001', ?)", [bound])
+    runner = Runner(con)
+    for name in ("operations", "steps", "matched", "stalls"):
+        runner.run(name)
+    assert con.execute("SELECT count(*) FROM stalls").fetchall() == [(expected,)]

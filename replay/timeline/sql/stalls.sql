@@ -122,7 +122,7 @@ WHERE len(f.waiting) * 2 >= f.n - 1
     AND NOT EXISTS (FROM stalls AS x WHERE x.run_id = f.run_id AND x.step = f.step AND (x.late_rank = f.late OR NOT list_contains(x.waiting, f.late)))
 ORDER BY f.run_id, f.epoch, f.step;
 
--- Stalls by operations whose arrivals are stamped
+-- Stalls by operations whose arrivals are stamped; what clocks of hosts may be apart is no waiting
 -- @needs collectives
 INSERT INTO stalls (
     run_id, step, comm_id, op, late_rank, waiting, wait_s, lost_s, t_lo, t_hi, late_doing, file_id, line_no,
@@ -134,7 +134,8 @@ JOIN (
     SELECT run_id, comm_id, source, rank, t_lo, min({'f': file_id, 'l': line_no}).f AS file_id, min({'f': file_id, 'l': line_no}).l AS line_no
     FROM collectives WHERE t_lo = t_hi GROUP BY ALL
 ) AS c ON c.run_id = m.run_id AND c.comm_id = m.comm_id AND c.source = m.source AND c.t_lo = m.first_enter AND c.rank <> m.last_rank
-WHERE m.source LIKE 'nccl%' AND m.last_enter - m.first_enter >= 2 AND m.nth > 0 AND m.odd_aspect IS NULL AND len(m.ranks) > 1
+WHERE (m.source LIKE 'nccl%' OR m.source = 'app') AND m.nth > 0
+    AND m.last_enter - m.first_enter >= 2 + 2 * coalesce((SELECT max(k.bound_s) FROM clocks AS k WHERE k.run_id = m.run_id), 0) AND m.odd_aspect IS NULL AND len(m.ranks) > 1
     AND NOT EXISTS (FROM stalls AS x WHERE x.run_id = m.run_id AND x.late_rank = m.last_rank AND x.t_lo <= m.last_enter AND x.t_hi >= m.first_enter)
 QUALIFY row_number() OVER (PARTITION BY m.run_id, m.comm_id, m.source, m.nth ORDER BY c.rank) = 1
 ORDER BY m.run_id, m.comm_id, m.nth
