@@ -14,7 +14,6 @@ from textual.events import MouseScrollDown, MouseScrollUp
 from tui_driver import CASES, ROOT, SIZES, app_of, drive, screen, settle, typed
 
 from replay.report.wording import visible
-from replay.run import open_run
 from replay.tui.app import ReplayApp
 from replay.tui.core import goal, marks, wanted
 from replay.tui.core.window import Mark, laid
@@ -78,13 +77,14 @@ def test_a_shipped_hang_is_walked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("desk", ["desk", "slow"])
 def test_a_query_that_takes_long_holds_up_nobody(desk: str, tmp_path: Path) -> None:
-    app = ReplayApp(lambda progress: open_run([corpus("healthy")], db=tmp_path / "run.duckdb", progress=progress), [])
+    app = app_of(corpus("healthy"), tmp_path / "run.duckdb")
     held, let_go = threading.Event(), threading.Event()
 
     async def drive() -> tuple[list[str], list[str]]:
         async with app.run_test(size=(120, 40)) as pilot:
-            while app.session is None:
+            while app.session is None and app.failed is None:
                 await pilot.pause(0.01)
+            assert app.session is not None
 
             def hold(con: object) -> None:
                 held.set()

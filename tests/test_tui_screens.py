@@ -63,6 +63,7 @@ STATES: dict[str, tuple[str, list[str]]] = {
 def many_ranks(place: Path) -> None:
     """A database of 64 ranks on 8 hosts, one of which comes late to an operation."""
     with duckdb.connect(place) as con:
+        schema.create(con)
         Made(ranks=64, ops=12, hosts=8, delays=(Delay(5, 6, 2.0),)).write(con)
         database.write_meta(con, {"schema": str(schema.SCHEMA_VERSION)})
         derive(con)
