@@ -139,6 +139,12 @@ def test_payloads_that_look_wrapped_stay(lines: list[str]) -> None:
     assert [g.text for g in peel_file(lines)] == lines
 
 
+def test_a_short_log_of_many_tasks_is_labelled() -> None:
+    """Each task says one thing, in the order in which they came up."""
+    lines = [f" {n}: init" for n in (3, 1, 0, 2)] + [" 0: step 1", " 0: step 2", "srun: error: a: task 2: Killed"]
+    assert [g.identity.rank for g in peel_file(lines)] == [3, 1, 0, 2, 0, 0, None]
+
+
 def test_a_payload_behind_a_label_may_look_like_the_label() -> None:
     lines = ["0: [rank0]: x", "1: [rank1]: y", "0:    0: frame", "1: 1: z", "0: [rank0]: x", "1: 2: a"]
     assert [g.text for g in peel_file(lines)] == ["x", "y", "   0: frame", "1: z", "x", "2: a"]
@@ -231,6 +237,15 @@ def test_stamps_become_the_local_time_of_the_log() -> None:
 def test_a_stamp_before_log_lines_is_a_wrapper() -> None:
     lines = [" 2025-02-18 04:44 [rank3]:[E218 04:54:10.069451811 a.cpp:1] x", " 2025-02-18 04:44 iter 3"] * 3
     assert {g.text for g in peel_file(lines)} == {"[E218 04:54:10.069451811 a.cpp:1] x", "iter 3"}
+
+
+def test_a_record_of_the_application_keeps_its_text_and_gives_its_time() -> None:
+    for text, t in (
+        ('{"time": "2026-11-29T22:51:25.5", "step": 3, "loss": 2.5}', 1795992685.5),
+        ('{"step": 3, "ts": 1795992685.5}', 1795992685.5),
+        ('{"step": 3, "time": 0.36}', None),
+    ):
+        assert (peel(text).text, peel(text).t) == (text, t)
 
 
 def test_a_split_record_is_partial() -> None:

@@ -129,13 +129,25 @@ def test_rank_0_may_be_the_only_one_that_tells_of_the_end_of_an_epoch():
     assert ends_of_data([0], [0, 1, 2], 1) == []
 
 
-def checks(pairs):
+def test_who_ran_out_of_data_says_so_whatever_group_the_others_wait_in():
+    run = Ranks(4)
+    for rank in run.ranks:
+        run.step(rank, 1, 300.0)
+        run.step(rank, 2, 301.0)
+    run.add("activities", 3, 302.0, kind="exhausted", phase="point")
+    for rank in (0, 1, 2):
+        gave_up(run, rank, 1000.0, 12, group_name=None, group_rank=rank // 2)
+    assert absent(run) == [(3, [0, 1, 2], "exhausted", "exhausted")]
+
+
+def checks(pairs, group=None):
     run = Ranks(4)
     for rank, other, mine, theirs in pairs:
         run.add(
             "mismatches",
             rank,
             5.0,
+            group_rank=None if group is None else group.index(rank),
             other_rank=other,
             aspect="shape",
             mine=mine,
@@ -150,6 +162,15 @@ def test_checks_are_put_together():
     assert checks([(0, 2, "16", "12"), (1, 2, "16", "12"), (2, 0, "12", "16"), (3, 2, "16", "12")]) == [
         ([2], [0, 1, 3], "count")
     ]
+
+
+def test_checks_name_ranks_inside_their_group():
+    """Ranks 1 and 3 call themselves 0 and 1."""
+    assert checks([(1, 1, "16", "12"), (3, 0, "12", "16")], group=[1, 3]) == [([3], [1], "count")]
+
+
+def test_a_rank_of_a_group_that_says_nothing_itself_is_not_named():
+    assert checks([(2, 2, "16", "12"), (3, 2, "16", "12")], group=[2, 3, 1]) == []
 
 
 def test_all_that_differ_from_rank_0_make_rank_0_odd():

@@ -249,6 +249,18 @@ def test_what_the_late_rank_did_is_told():
     assert {(s[1], s[-1]) for s in stalls(run.derive())} == {(1, "data")}
 
 
+def test_work_outside_of_the_figures_is_that_of_the_late_rank():
+    """Rank 0 evaluates between two steps; its tensor-parallel peer waits for it in forward, the others in backward."""
+    run = Ranks(4)
+    for step, late in enumerate((0, 0, 6, 0)):
+        for rank in run.ranks:
+            if rank == 0 and late:
+                run.add("activities", 0, 10.0 + step, kind="eval", phase="begin")
+            forward, backward = (0.1 + late * (rank == 1)), (0.2 + late * (rank > 1))
+            run.step(rank, step, 10.0 + step + (6 if step > 1 else 0), fwd_s=forward, bwd_s=backward)
+    assert run.derive().ask("SELECT step, late_rank, waiting, late_doing FROM stalls") == [(2, 0, [2, 3], "eval")]
+
+
 def test_own_work_in_the_collective_part_is_no_waiting():
     run = Ranks(3)
     for step in range(6):
@@ -424,6 +436,41 @@ def test_a_signal_while_all_goes_well_is_stopped_and_after_a_long_silence_hung()
         run = train(Ranks(2))
         run.add("signals", 0, t, signal="SIGTERM", direction="received", reason="time-limit")
         assert outcome(run)[0] == word
+
+
+@pytest.mark.parametrize(("before", "outcome"), [(True, "failed"), (False, "stopped")])
+def test_a_step_that_slurm_cancels_after_a_task_failed_was_not_stopped(before, outcome):
+    run = Ranks(2)
+    run.step(0, 1, 10.0)
+    rows = [
+        ("exits", {"of_rank": 1, "code": 1, "reporter": "slurm"}),
+        ("signals", {"direction": "announced", "signal": "SIGTERM", "reason": "cancelled"}),
+    ]
+    for table, columns in rows if before else reversed(rows):
+        run.add(table, 0, 11.0, **columns)
+    assert run.derive().ask("SELECT outcome FROM runs") == [(outcome,)]
+
+
+def test_a_host_that_failed_held_the_ranks_of_which_no_host_is_told():
+    run = Ranks(4)
+    for rank in run.ranks:
+        run.step(rank, 1, 10.0)
+    for rank in (0, 1):
+        run.add("exits", 0, 12.0, of_rank=rank, of_host="a", code=-6, reporter="slurm")
+    run.add("signals", 0, 11.0, direction="announced", signal="SIGTERM", reason="node-failure", of_host="b")
+    assert run.derive().ask("SELECT host FROM ranks ORDER BY rank") == [("a",), ("a",), ("b",), ("b",)]
+
+
+def test_a_file_that_is_called_after_its_host_names_it():
+    """As the files of the others do; where one of them is called otherwise, no name is a host."""
+    for names, hosts in ((("a", "b", "c"), ["a", "b", "c"]), (("a", "x", "c"), ["a", "b", None])):
+        run = Ranks(3)
+        for rank, name in enumerate(names):
+            run.con.execute("UPDATE files SET path = ? WHERE file_id = ?", [f"logs/{name}.log.gz", rank + 1])
+            run.step(rank, 1, 10.0)
+        for rank, host in enumerate("ab"):
+            run.add("exits", rank, 12.0, of_rank=rank, of_host=host, code=-6, reporter="torchrun")
+        assert run.derive().ask("SELECT host FROM ranks ORDER BY rank") == [(host,) for host in hosts]
 
 
 def test_operations_that_do_not_match_and_no_end_are_hung():

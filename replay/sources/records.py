@@ -13,7 +13,8 @@ T = TypeVar("T")
 
 _LINE_ALWAYS = ("log", "textPayload", "MESSAGE")
 _LINE_WITH_TIME = ("message", "msg", "line")
-_TIMES = ("time", "timestamp", "@timestamp", "ts", "__REALTIME_TIMESTAMP", "date")
+_OWN_TIMES = ("time", "timestamp", "@timestamp", "ts")
+_TIMES = (*_OWN_TIMES, "__REALTIME_TIMESTAMP", "date")
 _NESTED = ("attrs", "labels", "kubernetes", "resource", "jsonPayload", "fields", "attributes", "k8s", "metadata")
 _RANK = ("rank", "global_rank", "RANK")
 _HOST = ("host", "hostname", "node", "node_name", "nodeName", "_HOSTNAME")
@@ -22,9 +23,11 @@ _LABEL = ("pod", "pod_name", "podName", "container_name", "container", "SYSLOG_I
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The line that a JSON record wraps, and what the record says of it. `time` is as the record has it."""
+    """The line that a JSON record wraps, and what the record says of it. `time` is as the record has it. `line` is None
+    where the record is the application's own: it stays as it is, and only its time counts.
+    """
 
-    line: str
+    line: str | None
     rank: int | None
     local_rank: int | None
     host: str | None
@@ -35,7 +38,7 @@ class Record:
 
 
 def unwrap(text: str) -> Record | None:
-    """Read a line as a collector's record; None if it is none (an application's own JSON stays as it is).
+    """Read a line as a collector's record, or as an application's own that has a time; None if it is neither.
 
     The wrapped line has its newline at the end taken off; a newline inside stays.
     """
@@ -52,7 +55,8 @@ def unwrap(text: str) -> Record | None:
     keys = _LINE_ALWAYS + (_LINE_WITH_TIME if time is not None or "stream" in flat else ())
     line = next((flat[k] for k in keys if isinstance(flat.get(k), str)), None)
     if line is None:
-        return None
+        time = next((record[k] for k in _OWN_TIMES if k in record), None)
+        return Record(None, None, None, None, None, None, None, time) if time is not None else None
     stream = flat.get("stream")
     return Record(
         line=line.removesuffix("\n"),

@@ -104,8 +104,10 @@ def _are_labels(form: Form, matches: list[tuple["re.Match[str]", dict[str, str]]
     """Labels repeat and take turns, or nearly every line has the same number."""
     labels = ["/".join(f"{k}={v}" for k, v in said.items()) for _, said in matches]
     distinct = len(set(labels))
-    if form.stamp in {"month", "time_of_day"} or distinct * 2 > len(labels):
+    if form.stamp in {"month", "time_of_day"}:
         return False
+    if distinct * 2 > len(labels):  # a short log of many writers
+        return form.name in _NUMBERED and share >= 0.8 and not _counts(labels)
     if distinct == 1:
         return form.name in _NUMBERED and share >= 0.9
     return _take_turns(labels)
@@ -130,6 +132,12 @@ def _take_turns(labels: list[str]) -> bool:
         seen.add(label)
         last = label
     return False
+
+
+def _counts(labels: list[str]) -> bool:
+    """True if the labels are numbers of a list: they first come in their order, or some from 0 on are missing."""
+    numbers = [last_number(label) or 0 for label in dict.fromkeys(labels)]
+    return numbers == sorted(numbers) or sorted(numbers) != list(range(len(numbers)))
 
 
 def _evident(form: Form, payload: str) -> bool:

@@ -72,12 +72,14 @@ def _guard(voted: tuple[str, ...]) -> re.Pattern[str]:
 
 
 class Layer(NamedTuple):
-    """One wrapper of one line: its form, what it says of the writer, its stamp, and what it wraps."""
+    """One wrapper of one line: its form, what it says of the writer, its stamp, and what it wraps (None: the line is
+    no wrapper and only has a stamp).
+    """
 
     form: str
     said: dict[str, str]
     t: float | None
-    rest: str
+    rest: str | None
     partial: bool = False
 
 
@@ -115,9 +117,11 @@ class Peeler:
             step = self._record(text) if text[:1] == "{" else self._layer(text, used)
             if step is None:
                 break
+            t = t if t is not None else step.t
+            if step.rest is None:
+                break
             text = step.rest
             writer = self.after(writer, step.said)
-            t = t if t is not None else step.t
             partial = partial or step.partial
             used.append(step.form)
             if layers is not None:
@@ -165,6 +169,8 @@ class Peeler:
         record = records.unwrap(text)
         if record is None:
             return None
+        if record.line is None:
+            return Layer("json", {}, self._stamps.any(record.time), None)
         said = {
             field: str(value)
             for field in ("rank", "local_rank", "host", "pid", "stream", "label")

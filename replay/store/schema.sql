@@ -479,7 +479,8 @@ CREATE TABLE collectives ( -- one row per operation that a rank was heard to iss
 
 CREATE TABLE mismatches ( -- what torch's own checks said: DETAIL fingerprints, flight-recorder reports, DDP's parameter check, NCCL's version check
     @common,
-    other_rank INTEGER, -- the rank it was compared with
+    group_rank INTEGER, -- this rank as the text names it: inside its group
+    other_rank INTEGER, -- the rank it was compared with, as the text names it: inside its group
     aspect VARCHAR, -- sequence, op, shape, dtype, device, root, params, version, order, count, missing
     mine VARCHAR, -- value on this rank
     theirs VARCHAR, -- value on the other

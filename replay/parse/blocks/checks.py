@@ -86,6 +86,7 @@ class Checks:
             self._sink.row(
                 "mismatches",
                 saying.segment,
+                group_rank=integer(fields["rank"]),
                 other_rank=integer(fields.get("other_rank")),
                 aspect=aspect,
                 mine=mine,
@@ -105,6 +106,7 @@ class Checks:
         self._sink.row(
             "mismatches",
             saying.segment,
+            group_rank=integer(fields.get("rank")),
             other_rank=integer(fields["other_rank"]),
             aspect="params",
             mine=mine,

@@ -133,7 +133,7 @@ WITH marks AS (
 )
 SELECT DISTINCT o.run_id, g.grp, l.rank, IF(o.is_short, 'exhausted', 'longer'), 0, l.place.f, l.place.l
 FROM odd AS o JOIN lasts AS l ON l.run_id = o.run_id AND list_contains(o.ranks, l.rank)
-JOIN (SELECT DISTINCT run_id, grp FROM _gave_up WHERE is_world) AS g ON g.run_id = o.run_id
+JOIN (FROM _fronts QUALIFY row_number() OVER (PARTITION BY run_id ORDER BY is_world DESC, len(waiting) DESC, grp) = 1) AS g ON g.run_id = o.run_id
 WHERE EXISTS (FROM _gave_up AS w WHERE w.run_id = o.run_id AND NOT list_contains(o.ranks, w.rank))
     AND (o.is_short OR EXISTS (FROM _gave_up AS w WHERE w.run_id = o.run_id AND w.rank = l.rank));
 

@@ -114,18 +114,28 @@ LEFT JOIN ahead AS h ON h.run_id = p.run_id AND h.comm_id = p.comm_id AND h.sour
 ORDER BY p.run_id, p.comm_id, p.source, p.sender, p.receiver, p.k;
 
 -- What checks of torch said of pairs of ranks. Each rank has a voice, also where only another one quotes it; most voices are
--- the reference. A report that names the culprits itself is taken at its word.
+-- the reference. A report that names the culprits itself is taken at its word. The texts name ranks inside a group: where a rank calls
+-- itself by another number than its own, the others' numbers are those that they call themselves by.
 -- @needs mismatches
 INSERT INTO matched (
     run_id, comm_id, source, nth, op, ranks, missing, odd, agreed, odd_aspect, majority, minority, is_last, skipped, first_enter, last_enter, last_rank, file_id, line_no)
-WITH voices AS (
+WITH groups AS (
+    SELECT run_id, bool_or(group_rank <> rank) AS is_sub FROM mismatches GROUP BY run_id
+), members AS (
+    SELECT run_id, group_rank, any_value(rank) AS rank FROM mismatches WHERE group_rank IS NOT NULL AND rank IS NOT NULL
+    GROUP BY ALL HAVING count(DISTINCT rank) = 1
+), named AS (
+    SELECT m.*, IF(g.is_sub, o.rank, m.other_rank) AS other
+    FROM mismatches AS m JOIN groups AS g USING (run_id)
+    LEFT JOIN members AS o ON o.run_id = m.run_id AND o.group_rank = m.other_rank
+), voices AS (
     SELECT DISTINCT ON (run_id, rank, logged_seq, aspect) *
     FROM (
         SELECT run_id, rank, logged_seq, aspect, mine AS value, op, FALSE AS is_named, file_id, line_no
-        FROM mismatches WHERE other_rank IS NOT NULL
+        FROM named WHERE other_rank IS NOT NULL
         UNION ALL
-        SELECT run_id, other_rank, logged_seq, aspect, coalesce(theirs, 'not ' || mine), other_op, TRUE, file_id, line_no
-        FROM mismatches WHERE other_rank IS NOT NULL AND other_rank <> rank
+        SELECT run_id, other, logged_seq, aspect, coalesce(theirs, 'not ' || mine), other_op, TRUE, file_id, line_no
+        FROM named WHERE other <> rank
     )
     WHERE rank IS NOT NULL AND value IS NOT NULL
     ORDER BY run_id, rank, logged_seq, aspect, is_named, file_id, line_no

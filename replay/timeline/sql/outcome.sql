@@ -22,9 +22,15 @@ SELECT run_id, of_rank, CASE WHEN code = 0 THEN 'well' WHEN signal IN ('SIGKILL'
         WHEN signal = 'SIGTERM' THEN 'closed' ELSE 'exit' END, coalesce(t_lo, t_exit), file_id, line_no
 FROM exits WHERE code IS NOT NULL OR signal IS NOT NULL;
 
+-- Slurm cancels a step of which a task failed; it told of the task before
 -- @needs signals
 INSERT INTO _ends
-SELECT run_id, rank, IF(reason = 'oom-kill', 'own', 'stop'), t_lo, file_id, line_no FROM signals WHERE direction IN ('received', 'announced');
+SELECT run_id, rank, CASE WHEN reason = 'oom-kill' THEN 'own'
+        WHEN reason = 'cancelled' AND EXISTS (
+            FROM exits AS e WHERE e.run_id = s.run_id AND e.file_id = s.file_id AND e.line_no < s.line_no AND e.reporter = 'slurm'
+                AND e.code <> 0 AND e.signal IS DISTINCT FROM 'SIGTERM') THEN 'closed'
+        ELSE 'stop' END, t_lo, file_id, line_no
+FROM signals AS s WHERE direction IN ('received', 'announced');
 
 -- @needs device_faults
 INSERT INTO _ends SELECT run_id, rank, 'fault', t_lo, file_id, line_no FROM device_faults;

@@ -54,6 +54,35 @@ LEFT JOIN done AS d ON d.run_id = n.run_id AND d.rank = n.rank
 LEFT JOIN _last_steps AS t ON t.run_id = n.run_id AND t.rank = n.rank
 ORDER BY n.run_id, n.rank;
 
+-- A file a host: where the files of all ranks whose host is told are called after it, so are those of the rest
+UPDATE ranks SET host = n.stem
+FROM (
+    WITH homes AS (
+        SELECT w.run_id, w.rank, min(f.file_id) AS file_id, any_value(regexp_extract(f.path, '([^/]+?)(\.(log|out|err|txt|gz|zst|bz2|xz))*$', 1)) AS stem
+        FROM writers AS w JOIN files AS f USING (file_id) WHERE w.rank IS NOT NULL
+        GROUP BY ALL HAVING count(DISTINCT f.file_id) = 1
+    ), placed AS (
+        SELECT h.run_id, h.stem, k.rank, k.host FROM homes AS h JOIN ranks AS k ON k.run_id = h.run_id AND k.rank = h.rank
+    ), named AS (
+        SELECT run_id FROM placed GROUP BY run_id HAVING bool_and(host = stem) AND count(DISTINCT host) > 1
+    )
+    SELECT p.run_id, p.rank, p.stem FROM placed AS p JOIN named USING (run_id) WHERE p.host IS NULL
+) AS n
+WHERE ranks.run_id = n.run_id AND ranks.rank = n.rank;
+
+-- A host that failed tells of no rank: it held those whose host nobody tells, if it is the only one that is missing
+-- @needs signals
+UPDATE ranks SET host = f.host
+FROM (
+    SELECT s.run_id, any_value(s.of_host) AS host,
+        (SELECT max(n) FROM (SELECT count(*) AS n FROM ranks AS k WHERE k.run_id = s.run_id AND k.host IS NOT NULL GROUP BY k.host)) AS most
+    FROM signals AS s
+    WHERE s.reason = 'node-failure' AND s.of_host IS NOT NULL AND NOT EXISTS (FROM ranks AS k WHERE k.run_id = s.run_id AND k.host = s.of_host)
+    GROUP BY s.run_id HAVING count(DISTINCT s.of_host) = 1
+) AS f
+WHERE ranks.run_id = f.run_id AND ranks.host IS NULL
+    AND (SELECT count(*) FROM ranks AS k WHERE k.run_id = f.run_id AND k.host IS NULL) <= f.most;
+
 UPDATE runs SET ranks_seen = s.ranks_seen, t_first = s.t_first, t_last = s.t_last, span_s = round(s.t_last - s.t_first, 6),
     torch = s.torch, nccl = s.nccl, last_step = s.last_step
 FROM (

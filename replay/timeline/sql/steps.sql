@@ -69,15 +69,20 @@ WINDOW w AS (PARTITION BY run_id, rank ORDER BY file_id, line_no);
 
 -- Waiting: ranks that enter a collective leave it together, so what one spends in it beyond the last to enter is waiting.
 -- Steps in which all spent alike tell nothing; else the last spends next to nothing, unless it worked there too (a compile of
--- the backward pass), so its own usual share is the ground.
+-- the backward pass), so its own usual share is the ground. Of several that waited as little, the last is who was busy outside of what
+-- the figures tell: a forward pass that took long may have waited for it too (tensor-parallel groups).
 CREATE OR REPLACE TEMP TABLE _waits AS
 WITH numbered AS (
-    SELECT *, row_number() OVER (PARTITION BY run_id, rank ORDER BY file_id, line_no) = 1 AS is_first FROM _steps
+    SELECT *, row_number() OVER (PARTITION BY run_id, rank ORDER BY file_id, line_no) = 1 AS is_first,
+        IF(step = step_before + 1, greatest(t - t_before - greatest(coalesce(own, 0) + coalesce(data, 0) + wait, coalesce(total, 0)), 0), NULL) AS untold,
+        min(wait) OVER s AS low, max(wait) OVER s AS high
+    FROM _steps WINDOW s AS (PARTITION BY run_id, epoch, step)
 ), usual AS (
     SELECT run_id, rank, median(wait) AS wait FROM numbered WHERE NOT is_first AND wait IS NOT NULL GROUP BY ALL
 ), crowd AS (
     SELECT run_id, epoch, step, count(wait) AS n, min(wait) AS low, max(wait) AS high, bool_or(is_first) AS is_first,
-        arg_min(rank, (wait, -coalesce(own, 0) - coalesce(data, 0), rank)) FILTER (wait IS NOT NULL) AS late
+        arg_min(rank, (wait > low + 0.1 * (high - low), IF(untold >= 0.5 * (high - low), -untold, 0), wait, -coalesce(own, 0) - coalesce(data, 0), rank))
+            FILTER (wait IS NOT NULL) AS late
     FROM numbered GROUP BY ALL
 )
 SELECT s.run_id, s.rank, s.epoch, s.step, c.n, c.late, c.is_first, c.high - c.low AS spread,
