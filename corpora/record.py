@@ -27,7 +27,7 @@ def record(cause: str, recipe: Recipe, kind: str, torch: str) -> str:
     """Run the script of a cause, and the one with the advised change; keep their logs. Return what came of it."""
     plan = fill.default_plan(recipe, cause)
     wanted = verify.expected(plan)
-    fix = recipe.fix_of(cause)
+    fix = recipe.fix_of(cause, torch)
     told = []
     with tempfile.TemporaryDirectory() as folder:
         logs = Path(folder) / "logs"
@@ -40,7 +40,7 @@ def record(cause: str, recipe: Recipe, kind: str, torch: str) -> str:
         }
         if kind == "hazard":
             truth["kind"] = kind
-        told.append(f"{'' if trial.verdict.verified else 'NOT '}found, {keep(cause, logs, truth)}")
+        told.append(f"found, {keep(cause, logs, truth)}" if trial.verdict.verified else "NOT found, not kept")
         if fix is not None:
             trial = loop.try_fix(plan, fix, wanted, keep_logs=logs)
             healthy = {"cause": None, "ranks": None, "also": [], "why": f"as {cause}, but {fix.says}"}
