@@ -168,8 +168,7 @@ class _Work:
             self._partial[place] = line.partial
             self._who[place] = 0
             self.starts[place] = raws.starts[place]
-            if is_wrapped[place] or line.identity is not identities[0]:
-                is_wrapped[place] = line.text != raw
+            if is_wrapped[place] or line.identity is not identities[0] or line.t is not None:
                 self._who[place] = len(identities)
                 identities.append(line.identity)
                 text = line.text.encode("utf-8", "replace")

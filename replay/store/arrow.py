@@ -92,13 +92,20 @@ class Table:
 
     def __init__(self, names: Sequence[str], batches: Sequence[tuple[int, Sequence[Child]]]) -> None:
         self._names, self._batches = names, batches
-        self._kept: list[Any] = []
+        self._kept: list[_OneStream] = []
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Give a stream, as Arrow's PyCapsule protocol has it."""
         stream = _OneStream(self._names, self._batches)
         self._kept.append(stream)
         return _new_capsule(ctypes.addressof(stream.struct), b"arrow_array_stream", None)
+
+    def close(self) -> None:
+        """Let go of all memory. The statement that read the rows is over."""
+        for stream in self._kept:
+            stream.close()
+        self._kept.clear()
+        self._batches = ()
 
 
 class _OneStream:
@@ -112,6 +119,12 @@ class _OneStream:
         self.struct = _Stream(
             _GetSchema(self._schema), _GetNext(self._batch), _GetError(_no_error), _ReleaseStream(_freed), None
         )
+
+    def close(self) -> None:
+        """Let go of all memory: what calls back is of this object, so that nobody else would for long."""
+        self.struct = _Stream()
+        self._batches = ()
+        self._kept.clear()
 
     def _schema(self, _: Any, out: Any) -> int:
         _, children = self._batches[0]

@@ -123,9 +123,10 @@ class TableSink:
     def _flush_many(self) -> None:
         """Write out rows that came by columns."""
         for (table, columns), batches in self._many.items():
-            rows = Table([name for name, _ in columns], batches)  # noqa: F841 (DuckDB finds it by its name)
+            rows = Table([name for name, _ in columns], batches)
             names = ", ".join(f'"{name}"' for name, _ in columns)
             self.con.execute(f"INSERT INTO {table} ({names}) SELECT {names} FROM rows")
+            rows.close()
         self._many.clear()
         self._many_waiting = 0
 
