@@ -12,7 +12,7 @@ import pytest
 
 from replay.cli.main import main
 from replay.corpus.collect import scored, sources
-from replay.corpus.labelled import Fault
+from replay.corpus.labelled import Fault, read_case
 from replay.corpus.score import Score, figures
 from replay.corpus.tally import tally, uncovered
 from replay.expert.load import load_rules
@@ -20,6 +20,7 @@ from replay.resources import folder
 
 CORPORA = folder("corpora")
 RECORDED = sorted(path.parent.name for path in (CORPORA / "recorded").glob("*/truth.json"))
+DOCS = Path(__file__).parents[1] / "docs" / "accuracy.md"
 SCORER = Path(__file__).parents[2] / "shared" / "score_cases.py"
 
 
@@ -116,3 +117,12 @@ def test_the_figures_are_the_scorers(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_recording_is_read_as_its_label_says(name: str) -> None:
     (one,) = scored([source for source in sources(CORPORA / "recorded") if source.name == name])
     assert one.is_good, one.said
+
+
+def test_the_page_tells_of_the_corpora_that_are_there() -> None:
+    text = DOCS.read_text()
+    told = {cause for cause, *_ in re.findall(r"^\| ([a-z0-9-]+) \| ([0-9]+) \|", text, re.MULTILINE)}
+    missing = set(re.findall(r"`([a-z0-9-]+)`", text.partition("## Not covered")[2]))
+    labels = [read_case(path.parent).truth for path in CORPORA.rglob("truth.json")]
+    assert all(told & set(fault.cause) for truth in labels for fault in truth.wrong)
+    assert not told & missing
