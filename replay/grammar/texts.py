@@ -128,7 +128,7 @@ class Spans(Sequence["str | None"]):
         data, starts, ends, whole = self.data, self.starts, self.ends, len(self.data)
         odd = self._odd()
         if len(odd):
-            behind = [_cut(self[n] or "", most).encode() for n in odd.tolist()]
+            behind = [cut(self[n] or "", most).encode() for n in odd.tolist()]
             sizes = np.cumsum([len(text) for text in behind]) + whole
             starts, ends = starts.copy(), ends.copy()
             starts[odd], ends[odd] = [whole, *sizes[:-1].tolist()], sizes
@@ -205,7 +205,8 @@ class Listed(Sequence["str | None"]):
 Texts = Spans | Listed
 
 
-def _cut(text: str, most: int) -> str:
+def cut(text: str, most: int) -> str:
+    """Return a text at the length that is wanted, the cut marked."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from replay.grammar.texts import Coded, Listed, Mask, Numbers, Spans
+from replay.grammar.texts import Coded, Listed, Mask, Numbers, Spans, cut
 from replay.parse.model import Column
 from replay.store import arrow
 from replay.store.arrow import Child
@@ -19,13 +19,8 @@ _FORMATS: dict[str, tuple[bytes, type]] = {
     "DOUBLE": (b"g", np.float64),
     "BOOLEAN": (b"b", np.bool_),
 }
-_LIMITS = {"INTEGER": 2**31, "BIGINT": 2**63}
-_ELLIPSIS = "…"
-
-
-def cut(text: str) -> str:
-    """Return the text at the length that the tables keep, the cut marked."""
-    return text if len(text) <= TEXT_CUT else text[: TEXT_CUT - 1] + _ELLIPSIS
+LIMITS = {"INTEGER": 2**31, "BIGINT": 2**63}
+"""Integers of a type lie from minus this to below this."""
 
 
 def is_missing(column: Column | Child) -> bool:
@@ -56,7 +51,7 @@ def child(kind: str, column: Column, count: int) -> Child:
 
 def _number(kind: str, values: npt.NDArray[Any], is_null: Mask | None) -> Child:
     format_, dtype = _FORMATS[kind]
-    limit = _LIMITS.get(kind)
+    limit = LIMITS.get(kind)
     if kind == "INTEGER" and values.dtype != np.int32 and limit is not None:
         beyond = (values < -limit) | (values >= limit)
         if beyond.any():
@@ -68,7 +63,7 @@ def _number(kind: str, values: npt.NDArray[Any], is_null: Mask | None) -> Child:
 
 
 def _fitting(kind: str, value: Any) -> Any:
-    limit = _LIMITS.get(kind)
+    limit = LIMITS.get(kind)
     return value if value is None or limit is None or -limit <= value < limit else None
 
 
@@ -87,6 +82,8 @@ def _text(column: Column, count: int) -> Child:
 def packed(column: Spans | Listed, most: int | None = None) -> Child:
     """A column of texts, each cut at `most` characters."""
     if isinstance(column, Listed):
-        return arrow.texts(column.texts if most is None else [None if t is None else cut(t) for t in column.texts])
+        return arrow.texts(
+            column.texts if most is None else [None if t is None else cut(t, most) for t in column.texts]
+        )
     is_null = column.starts < 0
     return arrow.packed(*(column.packed() if most is None else column.packed(most)), is_null if is_null.any() else None)

@@ -12,15 +12,14 @@ from typing import Any, cast
 import numpy as np
 from duckdb import DuckDBPyConnection
 
-from replay.grammar.texts import Coded
+from replay.grammar.texts import Coded, cut
 from replay.parse.model import KINDS, Column, Counts, Reading, Segment, Value
 from replay.sources.model import Batch, Identity, Line, Problem, SourceFile
 from replay.store import schema
 from replay.store.arrow import Child, Table
-from replay.store.columns import TEXT_CUT, child, cut, is_missing, packed
+from replay.store.columns import LIMITS, TEXT_CUT, child, is_missing, packed
 
 FLUSH_ROWS = 50_000
-_INT_LIMITS = {"INTEGER": 2**31, "BIGINT": 2**63}
 _NULL, _NAN = 1, 2
 _LINE_COLUMNS = ("writer_id", "file_id", "line_no", "byte_offset", "class", "form", "t_lo", "t_hi", "text")
 
@@ -62,9 +61,7 @@ class TableSink:
 
     def line(self, line: Line, writer_id: int, kind: str, form: str | None, t: float | None) -> None:
         """Keep a line: its class ("parsed", ...), the production that took it and its time, None where it has none."""
-        text = line.raw
-        if len(text) > TEXT_CUT:
-            text = cut(text)
+        text = cut(line.raw, TEXT_CUT)
         self._lines.append((writer_id, line.file_id, line.line_no, line.byte_offset, kind, form, t, t, text))
         if len(self._lines) >= FLUSH_ROWS:
             self._flush_lines()
@@ -251,7 +248,7 @@ def _fitting(kind: str, value: Value) -> int | float | None:
         number = int(value)
     except (ValueError, OverflowError):
         return None
-    limit = _INT_LIMITS.get(kind)
+    limit = LIMITS.get(kind)
     return number if limit is None or -limit <= number < limit else None
 
 
