@@ -217,10 +217,33 @@ typedef struct {
     Py_ssize_t count;
 } Ints;
 
+/* The texts that a function is asked about: data, starts, ends. */
+typedef struct {
+    Ints held[3];
+    int opened;
+    const unsigned char *data;
+    const int32_t *starts, *ends;
+    Py_ssize_t count;
+} Pieces;
+
 static int ints(PyObject *object, Ints *into, int flags, Py_ssize_t size) {
     if (PyObject_GetBuffer(object, &into->view, flags) < 0) return 0;
     into->count = into->view.len / size;
     return 1;
+}
+
+static int pieces_open(Pieces *p, PyObject **given) {
+    for (p->opened = 0; p->opened < 3; p->opened++)
+        if (!ints(given[p->opened], &p->held[p->opened], PyBUF_SIMPLE, p->opened ? 4 : 1)) return 0;
+    p->data = p->held[0].view.buf;
+    p->starts = p->held[1].view.buf;
+    p->ends = p->held[2].view.buf;
+    p->count = p->held[1].count;
+    return 1;
+}
+
+static void pieces_close(Pieces *p) {
+    while (p->opened) PyBuffer_Release(&p->held[--p->opened].view);
 }
 
 /* match(words, sets, data, starts, ends, taken: int16, spans: int32[count, slots]) -> None */
@@ -385,16 +408,20 @@ static void table_close(Table *t) {
     free(t->hashes);
 }
 
+static int table_room(Table *t) {
+    if (t->count < t->room) return 1;
+    int32_t room = t->room ? t->room * 2 : 64;
+    int32_t *firsts = realloc(t->firsts, sizeof(int32_t) * (size_t)room);
+    if (firsts) t->firsts = firsts;
+    uint64_t *hashes = realloc(t->hashes, sizeof(uint64_t) * (size_t)room);
+    if (hashes) t->hashes = hashes;
+    if (!firsts || !hashes) return 0;
+    t->room = room;
+    return 1;
+}
+
 static int table_add(Table *t, size_t slot, uint64_t hash, int32_t first) {
-    if (t->count == t->room) {
-        int32_t room = t->room ? t->room * 2 : 64;
-        int32_t *firsts = realloc(t->firsts, sizeof(int32_t) * (size_t)room);
-        if (firsts) t->firsts = firsts;
-        uint64_t *hashes = realloc(t->hashes, sizeof(uint64_t) * (size_t)room);
-        if (hashes) t->hashes = hashes;
-        if (!firsts || !hashes) return 0;
-        t->room = room;
-    }
+    if (!table_room(t)) return 0;
     t->firsts[t->count] = first;
     t->hashes[t->count] = hash;
     t->places[slot] = ++t->count;
@@ -419,31 +446,22 @@ static int table_add(Table *t, size_t slot, uint64_t hash, int32_t first) {
 static PyObject *intern(PyObject *self, PyObject *args) {
     PyObject *given[3];
     if (!PyArg_ParseTuple(args, "OOO", given, given + 1, given + 2)) return NULL;
-    Ints b[3];
-    int held = 0, ok = 1;
-    for (; held < 3 && ok; held += ok) ok = ints(given[held], &b[held], PyBUF_SIMPLE, held ? 4 : 1);
+    Pieces p;
+    int ok = pieces_open(&p, given);
     PyObject *result = NULL;
     Table t = {0};
     int32_t *codes = NULL;
     if (!ok) goto done;
-    const unsigned char *data = b[0].view.buf;
-    const int32_t *starts = b[1].view.buf, *ends = b[2].view.buf;
-    Py_ssize_t count = b[1].count;
+    const unsigned char *data = p.data;
+    const int32_t *starts = p.starts, *ends = p.ends;
+    Py_ssize_t count = p.count;
     codes = malloc(sizeof(int32_t) * (size_t)(count + 1));
     ok = codes && table_open(&t);
     int32_t absent = -1, before = -1;
     for (Py_ssize_t n = 0; ok && n < count; n++) {
         if (starts[n] < 0) {
             if (absent < 0) { /* a slot that no text looks at: found by number alone */
-                if (t.count == t.room) {
-                    int32_t room = t.room ? t.room * 2 : 64;
-                    int32_t *firsts = realloc(t.firsts, sizeof(int32_t) * (size_t)room);
-                    if (firsts) t.firsts = firsts;
-                    uint64_t *hashes = realloc(t.hashes, sizeof(uint64_t) * (size_t)room);
-                    if (hashes) t.hashes = hashes;
-                    if (!(ok = firsts && hashes)) break;
-                    t.room = room;
-                }
+                if (!(ok = table_room(&t))) break;
                 absent = t.count;
                 t.firsts[absent] = (int32_t)n;
                 t.hashes[absent] = 0;
@@ -486,7 +504,7 @@ static PyObject *intern(PyObject *self, PyObject *args) {
 done:
     free(codes);
     table_close(&t);
-    while (held) PyBuffer_Release(&b[--held].view);
+    pieces_close(&p);
     return result;
 }
 
@@ -535,16 +553,15 @@ static PyObject *integers(PyObject *self, PyObject *args) {
     PyObject *given[3];
     int base;
     if (!PyArg_ParseTuple(args, "OOOi", given, given + 1, given + 2, &base)) return NULL;
-    Ints b[3];
-    int held = 0, ok = 1;
-    for (; held < 3 && ok; held += ok) ok = ints(given[held], &b[held], PyBUF_SIMPLE, held ? 4 : 1);
+    Pieces p;
+    int ok = pieces_open(&p, given);
     PyObject *result = NULL;
     int64_t *values = NULL;
     unsigned char *states = NULL;
     if (!ok) goto done;
-    const unsigned char *data = b[0].view.buf;
-    const int32_t *starts = b[1].view.buf, *ends = b[2].view.buf;
-    Py_ssize_t count = b[1].count;
+    const unsigned char *data = p.data;
+    const int32_t *starts = p.starts, *ends = p.ends;
+    Py_ssize_t count = p.count;
     values = malloc(sizeof(int64_t) * (size_t)(count + 1));
     states = malloc((size_t)count + 1);
     if (!values || !states) {
@@ -574,7 +591,7 @@ static PyObject *integers(PyObject *self, PyObject *args) {
 done:
     free(values);
     free(states);
-    while (held) PyBuffer_Release(&b[--held].view);
+    pieces_close(&p);
     return result;
 }
 
@@ -584,15 +601,14 @@ static PyObject *seconds(PyObject *self, PyObject *args) {
     PyObject *given[3];
     int begin;
     if (!PyArg_ParseTuple(args, "OOOi", given, given + 1, given + 2, &begin)) return NULL;
-    Ints b[3];
-    int held = 0, ok = 1;
-    for (; held < 3 && ok; held += ok) ok = ints(given[held], &b[held], PyBUF_SIMPLE, held ? 4 : 1);
+    Pieces p;
+    int ok = pieces_open(&p, given);
     PyObject *result = NULL;
     if (!ok) goto done;
     static const double powers[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
-    const unsigned char *data = b[0].view.buf;
-    const int32_t *starts = b[1].view.buf, *ends = b[2].view.buf;
-    Py_ssize_t count = b[1].count;
+    const unsigned char *data = p.data;
+    const int32_t *starts = p.starts, *ends = p.ends;
+    Py_ssize_t count = p.count;
     result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)sizeof(double) * count);
     if (!result) goto done;
     double *values = (double *)PyBytes_AsString(result);
@@ -617,7 +633,7 @@ static PyObject *seconds(PyObject *self, PyObject *args) {
         if (is_number) values[n] = (double)value / powers[fraction < 0 ? 0 : fraction];
     }
 done:
-    while (held) PyBuffer_Release(&b[--held].view);
+    pieces_close(&p);
     return result;
 }
 
@@ -627,14 +643,13 @@ static PyObject *pack(PyObject *self, PyObject *args) {
     PyObject *given[3];
     int most, whole;
     if (!PyArg_ParseTuple(args, "OOOii", given, given + 1, given + 2, &most, &whole)) return NULL;
-    Ints b[3];
-    int held = 0, ok = 1;
-    for (; held < 3 && ok; held += ok) ok = ints(given[held], &b[held], PyBUF_SIMPLE, held ? 4 : 1);
+    Pieces p;
+    int ok = pieces_open(&p, given);
     PyObject *result = NULL, *packed = NULL, *text = NULL;
     if (!ok) goto done;
-    const unsigned char *data = b[0].view.buf;
-    const int32_t *starts = b[1].view.buf, *ends = b[2].view.buf;
-    Py_ssize_t count = b[1].count;
+    const unsigned char *data = p.data;
+    const int32_t *starts = p.starts, *ends = p.ends;
+    Py_ssize_t count = p.count;
     int64_t total = 0;
     for (Py_ssize_t n = 0; n < count; n++) {
         int32_t size = starts[n] < 0 ? 0 : ends[n] - starts[n];
@@ -666,7 +681,7 @@ static PyObject *pack(PyObject *self, PyObject *args) {
 done:
     Py_XDECREF(packed);
     Py_XDECREF(text);
-    while (held) PyBuffer_Release(&b[--held].view);
+    pieces_close(&p);
     return result;
 }
 
@@ -674,14 +689,13 @@ done:
 static PyObject *find(PyObject *self, PyObject *args) {
     PyObject *given[3], *needles;
     if (!PyArg_ParseTuple(args, "OOOO!", given, given + 1, given + 2, &PyTuple_Type, &needles)) return NULL;
-    Ints b[3];
-    int held = 0, ok = 1;
-    for (; held < 3 && ok; held += ok) ok = ints(given[held], &b[held], PyBUF_SIMPLE, held ? 4 : 1);
+    Pieces p;
+    int ok = pieces_open(&p, given);
     PyObject *result = NULL;
     if (!ok) goto done;
-    const unsigned char *data = b[0].view.buf;
-    const int32_t *starts = b[1].view.buf, *ends = b[2].view.buf;
-    Py_ssize_t count = b[1].count;
+    const unsigned char *data = p.data;
+    const int32_t *starts = p.starts, *ends = p.ends;
+    Py_ssize_t count = p.count;
     result = PyBytes_FromStringAndSize(NULL, count);
     if (!result) goto done;
     unsigned char *found = (unsigned char *)PyBytes_AsString(result);
@@ -698,7 +712,7 @@ static PyObject *find(PyObject *self, PyObject *args) {
                 found[n] = (unsigned char)contains(data + starts[n], ends[n] - starts[n], (unsigned char *)needle, (int32_t)length);
     }
 done:
-    while (held) PyBuffer_Release(&b[--held].view);
+    pieces_close(&p);
     return result;
 }
 
