@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from replay.grammar.texts import Coded, Listed, Numbers, Spans
+from replay.grammar.bulk import Taken
+from replay.grammar.texts import Coded, Listed, Numbers, Spans, Texts
 from replay.parse.model import KINDS, Column, Reading
 
 
@@ -42,3 +43,8 @@ def spans(strings: Sequence[str]) -> Spans:
     sizes = np.array([len(text) for text in strings], np.int32)
     ends = (np.cumsum(sizes + 1) - 1).astype(np.int32)
     return Spans("\n".join(strings).encode(), ends - sizes, ends)
+
+
+def fields(taken: Taken) -> dict[str, Texts]:
+    """All fields of the texts that one production took."""
+    return {name: taken.field(name) for name in dict.fromkeys(group.split("__")[0] for group in taken.groups)}

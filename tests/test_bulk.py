@@ -5,7 +5,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from columns import spans
+from columns import fields, spans
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -147,10 +147,10 @@ def test_the_executors_take_the_same(families: tuple[str, ...], strings: list[st
         taken, rest = BulkExecutor(families).take(column)
         found: dict[int, Match] = {}
         for piece in taken:
-            columns = piece.fields()
+            columns = fields(piece)
             for n, place in enumerate(piece.where.tolist()):
-                fields = {name: value for name, values in columns.items() if (value := values[n]) is not None}
-                found[place] = Match(piece.family, piece.production.form, piece.production.record, fields)
+                told = {name: value for name, values in columns.items() if (value := values[n]) is not None}
+                found[place] = Match(piece.family, piece.production.form, piece.production.record, told)
         for place, text in enumerate(strings):
             expected = next((m for family in families if (m := shared().one(family, text)) is not None), None)
             assert found.get(place) == expected

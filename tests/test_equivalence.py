@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from columns import spans
+from columns import fields, spans
 from grammar_lines import LONGEST, made, mutated
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -68,10 +68,10 @@ def at_once(family: str, texts: Texts) -> list[Match | None]:
     found: dict[int, Match] = {}
     taken, rest = BulkExecutor([family]).take(texts)
     for piece in taken:
-        columns = piece.fields()
+        columns = fields(piece)
         for n, place in enumerate(piece.where.tolist()):
-            fields = {name: value for name, values in columns.items() if (value := values[n]) is not None}
-            found[place] = Match(piece.family, piece.production.form, piece.production.record, fields)
+            told = {name: value for name, values in columns.items() if (value := values[n]) is not None}
+            found[place] = Match(piece.family, piece.production.form, piece.production.record, told)
     assert found.keys() | set(rest.tolist()) == set(range(len(texts)))
     return [found.get(place) for place in range(len(texts))]
 

@@ -48,10 +48,6 @@ class Taken:
         whole = self._column
         return Taken(self.family, self.production, self.where[kept], self.groups, lambda group: whole(group).pick(kept))
 
-    def fields(self) -> dict[str, Texts]:
-        """All fields."""
-        return {name: self.field(name) for name in dict.fromkeys(g.split("__")[0] for g in self.groups)}
-
     def has(self, name: str) -> bool:
         """Whether the production has such a field."""
         return any(g.split("__")[0] == name for g in self.groups)

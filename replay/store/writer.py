@@ -1,8 +1,8 @@
 """Rows into DuckDB, many at once.
 
-Parsing hands over one row at a time; DuckDB takes columns. Between them stands this buffer: rows wait as dicts, are
-turned into numpy columns and inserted by one statement (100,000 rows in 30 ms; row by row takes 1,000 times as long).
-Memory is bounded by FLUSH_ROWS, whatever the size of the log.
+Parsing hands over rows, many by columns and others one at a time; DuckDB takes columns. Between them stands a buffer:
+columns wait as Arrow has them, rows as dicts that are turned into numpy columns, and each is inserted by one statement
+(row by row takes 1,000 times as long). Memory is bounded by FLUSH_ROWS, whatever the size of the log.
 """
 
 from collections.abc import Mapping, Sequence
