@@ -15,9 +15,9 @@ from replay.expert.check import check
 from replay.expert.engine import Session, diagnose
 from replay.expert.load import load_rules
 from replay.expert.mutants import mutants, survivors
-from replay.expert.rivals import rivals
+from replay.expert.rivals import silent_cause
 from replay.expert.rule import Conclude, Rule, Step
-from replay.expert.why import why, why_not
+from replay.expert.why import rivals, why, why_not
 from replay.expert.yamlfile import RuleError
 from replay.store import schema
 
@@ -138,13 +138,25 @@ def test_the_rivals_of_a_finding_and_why_they_lost() -> None:
     insert(con, "exits", run_id=1, of_rank=2, signal="SIGKILL", t_lo=50.0, t_hi=50.0)
     insert(con, "signals", run_id=1, signal="SIGKILL", direction="sent", t_lo=49.0, t_hi=49.0)
     diagnose(con, BOOK)
-    found = {rival.rule: rival for rival in rivals(con, "F1", BOOK)}
+    found = {rival.rule: rival for rival in rivals(con, "F1")}
     assert found["recompile-by-kind"].why == "F1 holds it as a part"
     assert found["recompile-by-kind"].finding_id == "F2"
     killed = found["rank-killed"]
     assert (killed.cause, killed.finding_id) == ("rank-killed", None)
-    assert killed.why.startswith("unless 2 holds: signals where signal = 'SIGKILL' and direction = 'sent'")
-    assert rivals(con, "F99", BOOK) == []
+    assert killed.why == "the launcher sent the signal"
+    assert rivals(con, "F99") == []
+
+
+def test_each_veto_of_a_cause_says_what_it_means() -> None:
+    causes = [rule for rule in BOOK.rules if silent_cause(rule, BOOK.taxonomy)]
+    mute = {
+        f"{rule.id} {number}"
+        for rule in causes
+        for number, chain in enumerate(rule.vetoes, 1)
+        if not any(step.because for _, step in chain)
+    }
+    assert len(causes) > 80
+    assert not mute
 
 
 def test_why_not_asks_a_database_that_is_only_read(tmp_path: Path) -> None:

@@ -19,11 +19,11 @@ from replay.report.model import Evidence, Finding, Link, Report
 from replay.report.wording import count, duration, ranks_phrase, ranks_text, size, visible
 
 PLAIN = text.Style(80)
-TOP = "schema tool verdict runs coverage findings unseen next_time collect_now"
+TOP = "schema tool verdict runs coverage findings rivals unseen next_time collect_now"
 RUN = "id attempt ranks_expected ranks_seen outcome hosts torch nccl span_s last_step"
 FINDING = (
     "id run rule cause layer kind root ranks where waiting impact step t certainty cost_s own_s lost_s without "
-    "fingerprint summary advice chain evidence explains explained_by repro amplification"
+    "fingerprint summary advice chain evidence explains explained_by premises repro amplification"
 )
 
 
@@ -58,6 +58,25 @@ def test_a_chain_has_one_link_per_step_with_its_evidence(slow: Report) -> None:
     assert chain[0].t == 10.5
     assert slow.findings[0].explains == ("F2",)
     assert slow.findings[1].explained_by == ("F1",)
+
+
+def test_what_a_finding_builds_on_and_what_was_considered() -> None:
+    con = recompile()
+    insert(con, "premises", finding_id="F2", premise_id="F10")
+    insert(con, "premises", finding_id="F2", premise_id="F3")
+    rival = {"cause": "node-lost", "rule": "node-lost", "summary": "A host fell silent", "why": "a rank was heard on"}
+    for run_id in (1, 1, 2):
+        insert(con, "rivals", run_id=run_id, **rival)
+    insert(con, "rivals", run_id=1, cause="x", rule="x", finding_id="F3", summary="told above", why="F1 explains it")
+    report = build(con)
+    assert report.findings[1].premises == ("F3", "F10")
+    assert report_json.document(report)["rivals"][0] == {"run": 1, **rival, "finding": None}
+    shown = text.render(report, PLAIN)
+    assert shown.count("Considered: A host fell silent (node-lost), but a rank was heard on.") == 1
+    assert "told above" not in shown
+    assert "A host fell silent \\(node-lost" not in markdown.render(report)
+    assert "- A host fell silent (node-lost), but a rank was heard on" in markdown.render(report)
+    assert "Considered" not in text.render(replace(report, verdict="healthy"), PLAIN)
 
 
 def test_an_entry_of_a_binary_file_has_no_line() -> None:

@@ -9,8 +9,7 @@ from replay.cli.rules import rule_named
 from replay.cli.source import Source, reads_logs
 
 if TYPE_CHECKING:
-    from replay.expert.rivals import Rival
-    from replay.expert.why import Line, Proof
+    from replay.expert.why import Line, Lost, Proof
 
 
 @reads_logs
@@ -19,14 +18,12 @@ def why(
     finding: Annotated[str, typer.Argument(metavar="FINDING", help="Id of the finding, as F1.")],
 ) -> None:
     """Show the proof of a finding: its lines, what it builds on, what follows, and why it was nothing else."""
-    from replay.expert.load import load_rules
-    from replay.expert.rivals import rivals
+    from replay.expert.why import rivals
     from replay.expert.why import why as proof_of
 
-    book = load_rules(source.rules)
     with source.open() as run:
         lines = _proof(proof_of(run.con, finding), "")
-        lines += _rivals(rivals(run.con, finding, book))
+        lines += _rivals(rivals(run.con, finding))
     screen.write("\n".join(lines) + "\n")
 
 
@@ -50,7 +47,7 @@ def why_not(
     screen.write(f"{answer.rule}: {answer.text}\n\n{screen.table(rows, frozenset({2, 3, 4}))}")
 
 
-def _rivals(others: "list[Rival]") -> list[str]:
+def _rivals(others: "list[Lost]") -> list[str]:
     from replay.report.wording import visible
 
     lines = ["", "Rivals, and why they lost (replay why-not LOGS RULE says more):"] if others else []

@@ -16,6 +16,8 @@ from replay.expert.coverage import Coverage
 from replay.expert.finding import Finding, Key
 from replay.expert.load import RuleBook
 from replay.expert.query import build
+from replay.expert.rivals import found as rivals_found
+from replay.expert.rivals import vetoed
 from replay.expert.roots import settle
 from replay.expert.rule import Rule, as_list
 from replay.expert.screen import candidates
@@ -26,16 +28,20 @@ _MISTAKES = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserExcep
 
 
 def diagnose(con: duckdb.DuckDBPyConnection, book: RuleBook) -> None:
-    """Run the rules over the database and write `findings`, `evidence` and `explains` anew.
+    """Run the rules over the database and write its section of findings anew.
 
     What is read must be committed: rules run on a connection of their own, since one that fails on odd data must not
     end the caller's transaction. Such a failure becomes a row of `problems`. Raises RuleError where a rule names a
     table, column or function that does not exist.
     """
     with con.cursor() as reader:
-        findings, problems = infer(reader, book)
+        session = Session.over(reader, book)
+        able = candidates(reader, book.rules, session.catalog)
+        findings = session.fixed_point(able)
+        silent = list(vetoed(reader, able, session.catalog, session.setting, findings))
     spans = dict(con.execute("SELECT run_id, span_s FROM runs").fetchall())
-    write(con, settle(findings, book.by_id, book.taxonomy, spans), problems)
+    findings = settle(findings, book.by_id, book.taxonomy, spans)
+    write(con, findings, [*rivals_found(findings), *silent], session.told_problems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,29 @@ class Session:
         self.problems.extend(result for result in results if isinstance(result, str))
         return [result for result in results if isinstance(result, Finding)]
 
+    def fixed_point(self, able: Sequence[Rule]) -> list[Finding]:
+        """Return all that follows from rules, without order, edges and roots."""
+        chained = [rule for rule in able if rule.is_chained]
+        due = [rule for rule in able if not rule.is_chained]
+        found: dict[Key, Finding] = {}
+        while due:
+            facts = [found[key] for key in sorted(found)]
+            if any(rule.is_chained for rule in due):
+                show_facts(self.con, facts)
+            new = [finding for rule in due for finding in self.run(rule, facts)]
+            changed = False
+            for finding in new:
+                old = found.get(finding.key)
+                found[finding.key] = merged(old, finding)
+                changed |= old is None or _face(old) != _face(finding)
+            due = chained if changed else []
+        return list(found.values())
+
+    @property
+    def told_problems(self) -> list[str]:
+        """What could not be asked, each once."""
+        return list(dict.fromkeys(self.problems))
+
 
 def infer(con: duckdb.DuckDBPyConnection, book: RuleBook) -> tuple[list[Finding], list[str]]:
     """Return all findings that follow, without order, edges and roots, and what could not be asked.
@@ -82,22 +111,8 @@ def infer(con: duckdb.DuckDBPyConnection, book: RuleBook) -> tuple[list[Finding]
     `con` must be in no transaction, and is left with temporary tables.
     """
     session = Session.over(con, book)
-    able = candidates(con, book.rules, session.catalog)
-    chained = [rule for rule in able if rule.is_chained]
-    due = [rule for rule in able if not rule.is_chained]
-    found: dict[Key, Finding] = {}
-    while due:
-        facts = [found[key] for key in sorted(found)]
-        if any(rule.is_chained for rule in due):
-            show_facts(con, facts)
-        new = [finding for rule in due for finding in session.run(rule, facts)]
-        changed = False
-        for finding in new:
-            old = found.get(finding.key)
-            found[finding.key] = merged(old, finding)
-            changed |= old is None or _face(old) != _face(finding)
-        due = chained if changed else []
-    return list(found.values()), list(dict.fromkeys(session.problems))
+    findings = session.fixed_point(candidates(con, book.rules, session.catalog))
+    return findings, session.told_problems
 
 
 def _face(finding: Finding) -> tuple[object, ...]:

@@ -69,6 +69,7 @@ class Step(Model):
     min_share: Annotated[float, Field(gt=0, le=1)] | None = None
     observed: str | None = None
     label: str | None = None
+    because: str | None = None
     evidence: bool = True
     line: Line = Line()
 
@@ -215,6 +216,8 @@ class Rule(Model):
         names = [name for step in steps for name in step]
         if any(len(step) != 1 for step in steps):
             raise ValueError("each step is one name with its conditions")
+        if any(step.because for item in steps for step in item.values()):
+            raise ValueError("because is for a step of unless: it says why it was something else")
         if twice := {name for name in names if names.count(name) > 1}:
             raise ValueError(f"the step {min(twice)} is there twice")
         return steps

@@ -51,6 +51,29 @@ class Proof:
     causes: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Another cause that it might have been: what spoke for it, its finding if there is one, and why it lost."""
+
+    cause: str
+    rule: str
+    finding_id: str | None
+    summary: str
+    why: str
+
+
+def rivals(con: duckdb.DuckDBPyConnection, finding_id: str) -> list[Lost]:
+    """Return what else it might have been in the run of a finding, without the finding itself."""
+    rows = con.execute(
+        """
+        SELECT r.cause, r.rule, r.finding_id, r.summary, r.why FROM rivals AS r JOIN findings AS f USING (run_id)
+        WHERE f.finding_id = $1 AND r.finding_id IS DISTINCT FROM $1 ORDER BY r.rowid
+        """,
+        [finding_id],
+    ).fetchall()
+    return [Lost(*row) for row in rows]
+
+
 def why(con: duckdb.DuckDBPyConnection, finding_id: str) -> Proof:
     """Return the proof of a finding as a tree: its lines, the findings that it builds on, and what follows from it with
     how (explains, absorbs).

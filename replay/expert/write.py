@@ -1,19 +1,22 @@
-"""Findings as rows: `findings`, `evidence` with the raw lines, `explains`, `premises`."""
+"""Findings as rows: `findings`, `evidence` with the raw lines, `explains`, `premises`, `rivals`."""
 
 from collections.abc import Sequence
 
 import duckdb
 
 from replay.expert.finding import Finding, Picked
+from replay.expert.rivals import Rival
 
 TEXT_CUT = 400
 """Characters of a raw line that evidence keeps."""
 
 
-def write(con: duckdb.DuckDBPyConnection, findings: Sequence[Finding], problems: Sequence[str]) -> None:
+def write(
+    con: duckdb.DuckDBPyConnection, findings: Sequence[Finding], rivals: Sequence[Rival], problems: Sequence[str]
+) -> None:
     """Replace the rows of an earlier diagnosis by these."""
     con.execute(
-        "DELETE FROM findings; DELETE FROM evidence; DELETE FROM explains; DELETE FROM premises; "
+        "DELETE FROM findings; DELETE FROM evidence; DELETE FROM explains; DELETE FROM premises; DELETE FROM rivals; "
         "DELETE FROM problems WHERE kind = 'rule'"
     )
     _insert(con, "problems (kind, text)", ("VARCHAR", "VARCHAR"), [("rule", text) for text in problems])
@@ -49,6 +52,12 @@ def write(con: duckdb.DuckDBPyConnection, findings: Sequence[Finding], problems:
         "premises (finding_id, premise_id)",
         ("VARCHAR",) * 2,
         [(f.finding_id, ids[key]) for f in findings for key in f.premises],
+    )
+    _insert(
+        con,
+        "rivals (run_id, cause, rule, finding_id, summary, why)",
+        ("INTEGER", *("VARCHAR",) * 5),
+        [(r.run_id, r.cause, r.rule, r.finding_id, r.summary, r.why) for r in rivals],
     )
     _write_evidence(con, [(f.finding_id, nth, picked) for f in findings for nth, picked in enumerate(f.evidence)])
 

@@ -1,6 +1,7 @@
 """A run database becomes a report: reads findings and their evidence, weighs them into one verdict."""
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from duckdb import DuckDBPyConnection
@@ -8,7 +9,7 @@ from duckdb import DuckDBPyConnection
 import replay
 from replay.expert import outcome
 from replay.report import outlook
-from replay.report.model import Coverage, Evidence, Finding, LastWords, Link, Report, RunInfo, Where
+from replay.report.model import Coverage, Evidence, Finding, LastWords, Link, Report, Rival, RunInfo, Where
 
 _LAST_WORDS_SHOWN = 4
 
@@ -26,6 +27,7 @@ def build(con: DuckDBPyConnection) -> Report:
         runs=runs,
         coverage=coverage,
         findings=findings,
+        rivals=_rivals(con),
         unseen=unseen,
         next_time=outlook.next_time(con, verdict, findings, runs, unseen),
         collect_now=outlook.collect_now(con, findings, runs),
@@ -97,10 +99,39 @@ def _findings(con: DuckDBPyConnection) -> tuple[Finding, ...]:
     evidence: dict[str, list[dict[str, Any]]] = {}
     for row in _evidence_rows(con):
         evidence.setdefault(row["finding_id"], []).append(row)
-    edges = con.execute("SELECT DISTINCT cause_id, effect_id FROM explains").fetchall()
-    order = {r["finding_id"]: n for n, r in enumerate(rows)}
-    places = _places(con)
-    return tuple(_finding(r, evidence.get(r["finding_id"], []), edges, order, places) for r in rows)
+    links, places = _Links.read(con), _places(con)
+    return tuple(_finding(r, evidence.get(r["finding_id"], []), links, places) for r in rows)
+
+
+def _rivals(con: DuckDBPyConnection) -> tuple[Rival, ...]:
+    rows = con.execute("SELECT run_id, cause, rule, finding_id, summary, why FROM rivals ORDER BY rowid").fetchall()
+    return tuple(Rival(*row) for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Links:
+    """By finding the others that it explains (or holds as a part), that explain it, and that it builds on."""
+
+    explains: dict[str, tuple[str, ...]]
+    explained_by: dict[str, tuple[str, ...]]
+    premises: dict[str, tuple[str, ...]]
+
+    @classmethod
+    def read(cls, con: DuckDBPyConnection) -> "_Links":
+        def others(table: str, of: str, other: str) -> dict[str, tuple[str, ...]]:
+            rows = con.execute(
+                f"SELECT DISTINCT {of}, {other} FROM {table} ORDER BY try_cast({other}[2:] AS INTEGER), {other}"
+            ).fetchall()
+            found: dict[str, tuple[str, ...]] = {}
+            for own, name in rows:
+                found[own] = (*found.get(own, ()), name)
+            return found
+
+        return cls(
+            others("explains", "cause_id", "effect_id"),
+            others("explains", "effect_id", "cause_id"),
+            others("premises", "finding_id", "premise_id"),
+        )
 
 
 def _evidence_rows(con: DuckDBPyConnection) -> list[dict[str, Any]]:
@@ -126,16 +157,11 @@ def _places(con: DuckDBPyConnection) -> dict[tuple[int, int], Where]:
 def _finding(
     row: dict[str, Any],
     evidence: list[dict[str, Any]],
-    edges: list[tuple[Any, ...]],
-    order: dict[str, int],
+    links: "_Links",
     places: dict[tuple[int, int], Where],
 ) -> Finding:
     own, run, start = row["finding_id"], row["run_id"], row["t_first"]
     ranks = tuple(row["ranks"] or ())
-
-    def sorted_ids(ids: set[str]) -> tuple[str, ...]:
-        return tuple(sorted(ids, key=lambda i: order.get(i, len(order))))
-
     return Finding(
         id=own,
         run=run,
@@ -160,8 +186,9 @@ def _finding(
         advice=row["advice"] or "",
         chain=_chain(evidence, start),
         evidence=tuple(_evidence(e) for e in evidence),
-        explains=sorted_ids({effect for cause, effect in edges if cause == own}),
-        explained_by=sorted_ids({cause for cause, effect in edges if effect == own}),
+        explains=links.explains.get(own, ()),
+        explained_by=links.explained_by.get(own, ()),
+        premises=links.premises.get(own, ()),
         repro=json.loads(row["repro"]) if row["repro"] else None,
     )
 

@@ -21,6 +21,7 @@ def document(report: Report) -> dict[str, Any]:
             | {"amplification": _ratio(finding.amplification), "evidence": [_evidence(e) for e in finding.evidence]}
             for finding in report.findings
         ],
+        "rivals": [asdict(rival) for rival in report.rivals],
         "unseen": [asdict(u) for u in report.unseen],
         "next_time": list(report.next_time),
         "collect_now": list(report.collect_now),

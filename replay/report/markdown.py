@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from replay.report.model import Evidence, Finding, Report
+from replay.report.model import Evidence, Finding, Report, Rival
 from replay.report.wording import certainty, count, duration, lost, ranks_phrase, visible
 
 _SPECIAL = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]<>#|~!&@$"})
@@ -18,6 +18,8 @@ def render(report: Report, checked: Mapping[str, str] = {}) -> str:
     others = [f for f in report.findings if f not in report.roots]
     if others:
         parts += ["## Not causes", _list(_other(f) for f in others)]
+    if silent := dict.fromkeys(_silent(rival) for rival in report.rivals if rival.finding is None):
+        parts += ["## Considered", _list(silent)] if report.verdict != "healthy" else []
     if report.ruled_out and not report.roots:
         parts += ["## Ruled out", _list(map(escaped, report.ruled_out))]
     if report.collect_now:
@@ -83,6 +85,10 @@ def _other(finding: Finding) -> str:
     why = f", explained by {', '.join(finding.explained_by)}" if finding.explained_by else ""
     where = f" (`{visible(place(finding.evidence[0])).replace('`', chr(39))}`)" if finding.evidence else ""
     return f"{finding.kind}{why}: {escaped(finding.summary)}{where}"
+
+
+def _silent(rival: Rival) -> str:
+    return f"{escaped(rival.summary)} ({escaped(rival.cause)}), but {escaped(rival.why)}"
 
 
 def place(evidence: Evidence) -> str:

@@ -76,7 +76,8 @@ class Finding:
     """What one rule concluded. `t` is in seconds since the run's first stamp.
 
     `cost_s` is what the run would save without it, `own_s` what it took on the ranks at fault, `lost_s` what all ranks
-    together lost (rank-seconds); None where the logs do not tell. `without` is what to take out to undo it.
+    together lost (rank-seconds); None where the logs do not tell. `without` is what to take out to undo it; `premises`
+    are the findings that it builds on.
     """
 
     id: str
@@ -104,12 +105,25 @@ class Finding:
     evidence: tuple[Evidence, ...]
     explains: tuple[str, ...]
     explained_by: tuple[str, ...]
+    premises: tuple[str, ...]
     repro: dict[str, Any] | None
 
     @property
     def amplification(self) -> float | None:
         """Rank-seconds that all lost per second that it took on the ranks at fault; None where either is not known."""
         return self.lost_s / self.own_s if self.lost_s is not None and self.own_s else None
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """What else it might have been in a run: the cause and its rule, its finding if it made one, and why it lost."""
+
+    run: int
+    cause: str
+    rule: str
+    finding: str | None
+    summary: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +158,7 @@ class Report:
     runs: tuple[RunInfo, ...]
     coverage: Coverage
     findings: tuple[Finding, ...]
+    rivals: tuple[Rival, ...]
     unseen: tuple[Unseen, ...]
     next_time: tuple[str, ...]
     collect_now: tuple[str, ...]

@@ -13,6 +13,7 @@ from replay.report.wording import certainty, count, duration, lost, ranks_phrase
 
 _PLACES_SHOWN = 2
 _OTHERS_SHOWN = 6
+_RIVALS_SHOWN = 3
 _UNSEEN_SHOWN = 8
 _LONGEST_LABEL = 28
 _SGR = {"bold": "1", "dim": "2", "red": "1;31", "yellow": "33", "green": "32", "cyan": "36"}
@@ -125,6 +126,8 @@ def _fields(finding: Finding, style: Style, logs: str, checked: Mapping[str, str
         rows.append(("where", "; ".join(places)))
     if finding.cost_s or finding.lost_s:
         rows.append(("cost", _cost(finding)))
+    if built := [name for name in finding.premises if name not in finding.explains]:
+        rows.append(("builds on", ", ".join(built)))
     if finding.explains:
         rows.append(("explains", ", ".join(finding.explains)))
     if finding.advice:
@@ -214,13 +217,31 @@ def _others(report: Report, style: Style) -> list[str]:
     lines: list[str] = []
     for name, members in groups.items():
         for finding in members[:_OTHERS_SHOWN]:
-            by = f" (by {', '.join(finding.explained_by)})" if finding.explained_by else ""
+            by = f" (by {', '.join(finding.explained_by)})" if finding.explained_by else _unsure(finding)
             lines += _wrap(f"{name}: {finding.summary}{by}", style.width, rest="    ")
             if finding.evidence:
                 lines.append("    " + style.paint(visible(_place(finding.evidence[0])), "dim"))
         if len(members) > _OTHERS_SHOWN:
             lines.append(f"{name}: {len(members) - _OTHERS_SHOWN} more (--format json lists all)")
+    if report.verdict != "healthy":
+        lines += _silent(report, style)
     return [*lines, ""] if lines else []
+
+
+def _silent(report: Report, style: Style) -> list[str]:
+    """Causes whose signs are all there, and what speaks against them; those that were found stand above."""
+    silent = list(dict.fromkeys((r.cause, r.summary, r.why) for r in report.rivals if r.finding is None))
+    lines: list[str] = []
+    for cause, summary, why in silent[:_RIVALS_SHOWN]:
+        lines += _wrap(f"Considered: {summary} ({cause}), but {why}.", style.width, rest="    ")
+    if len(silent) > _RIVALS_SHOWN:
+        lines.append(f"Considered: {len(silent) - _RIVALS_SHOWN} more (--format json lists all)")
+    return lines
+
+
+def _unsure(finding: Finding) -> str:
+    """Say why a cause that nothing explains is no root."""
+    return f" ({certainty(finding.certainty)}, too unsure for a root)" if finding.kind == "cause" else ""
 
 
 def _collect_now(report: Report, style: Style) -> list[str]:

@@ -969,3 +969,12 @@ CREATE TABLE premises ( -- findings that a finding builds on: rows of the steps 
     finding_id VARCHAR, -- findings.finding_id
     premise_id VARCHAR -- the finding that it builds on
 );
+
+CREATE TABLE rivals ( -- what else it might have been in a run, and why it was not
+    run_id INTEGER, -- runs.run_id
+    cause VARCHAR, -- taxonomy id
+    rule VARCHAR, -- rule that speaks for it
+    finding_id VARCHAR, -- findings.finding_id where it was found and is no root; NULL where only a veto kept the rule silent
+    summary VARCHAR, -- the finding's sentence, or the rule's title
+    why VARCHAR -- why it lost
+);

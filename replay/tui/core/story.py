@@ -101,7 +101,9 @@ def _nodes(report: Report, refs: Mapping[str, list[Ref]]) -> list[Node]:
             nodes.append(Node(name, None, 0, "heading", name))
             for finding in members:
                 nodes += _finding(finding, refs, "finding")
+    silent = dict.fromkeys(f"{r.summary} ({r.cause}), but {r.why}" for r in report.rivals if r.finding is None)
     for title, lines in (
+        ("considered, and not it", tuple(silent) if report.verdict != "healthy" else ()),
         ("collect before it is killed", report.collect_now),
         ("to know more next time", report.next_time),
     ):
@@ -147,6 +149,8 @@ def _finding(finding: Finding, refs: Mapping[str, list[Ref]], role: str) -> list
         nodes.append(
             Node(f"{key} try", key, depth, "fact", f"try: {visible(' '.join(finding.advice.split()))}", finding=key)
         )
+    if finding.premises:
+        nodes.append(Node(f"{key} on", key, depth, "fact", f"builds on {', '.join(finding.premises)}", finding=key))
     if finding.explains:
         nodes.append(
             Node(f"{key} explains", key, depth, "fact", f"explains {', '.join(finding.explains)}", finding=key)
