@@ -5,8 +5,6 @@ In a wheel they are folders of the package; in a checkout they stand at its top 
 
 import os
 from collections.abc import Iterable
-from importlib.metadata import entry_points
-from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,7 +19,7 @@ def folder(name: str) -> Path:
 
     Raises FileNotFoundError if the installation lacks it.
     """
-    packaged = Path(str(files("replay"))) / name
+    packaged = Path(__file__).parent / name
     for candidate in (packaged, packaged.parent.parent / name):
         if candidate.is_dir():
             return candidate
@@ -48,6 +46,8 @@ def rule_folders(extra: Iterable[Path] = ()) -> list[Path]:
 
     A package is found, not imported; one that cannot be found is given as a path that does not exist, under its name.
     """
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import, and only rules need it
+
     installed = sorted(entry_points(group=RULES_GROUP), key=lambda point: point.name)
     return [folder("rules"), *(_of_package(point.module) for point in installed), *extra]
 

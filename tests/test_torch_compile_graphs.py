@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch_lines import Rows, parse, v22, v213
 
-from replay.parse.graph_text import GraphText
+from replay.parse.graph_text import read_graph
 
 UUID = "26d31397_8806_4650_9d8c_b6130b39d72c"
 HEAD = [
@@ -110,10 +110,7 @@ def test_generated_code_counts_its_collectives_only() -> None:
 
 
 def digest(lines: list[str]) -> str:
-    text = GraphText()
-    for line in lines:
-        text.feed(line)
-    return text.digest()
+    return read_graph(tuple(lines)).digest
 
 
 def test_what_differs_between_ranks_does_not_count() -> None:

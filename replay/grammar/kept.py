@@ -44,6 +44,6 @@ def _place(name: str) -> Path:
 def _digest() -> str:
     """Of the grammars, of what compiles them, and of the Python that parses their patterns."""
     made = hashlib.sha256(sys.version.encode())
-    for path in sorted([*folder("grammars").glob("*.lark"), *Path(__file__).parent.glob("*.py")]):
+    for path in sorted([*folder("grammars").rglob("*.lark"), *Path(__file__).parent.glob("*.py")]):
         made.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return made.hexdigest()[:16]

@@ -9,7 +9,7 @@ from replay.grammar.executor import shared
 from replay.parse.blocks.graphs import Graph, graph_rows
 from replay.parse.blocks.schedules import FAMILY, Nodes
 from replay.parse.blocks.torch_compiler import TorchCompiler
-from replay.parse.graph_text import GraphText
+from replay.parse.graph_text import read_graph
 from replay.parse.model import Counts, LineSink, Segment
 from replay.sources.model import Hints, Line, SourceFile
 
@@ -36,7 +36,8 @@ def _graph(
     file: SourceFile, batches: Iterable[Sequence[Line]], sink: LineSink, kind: str | None, name: str | None
 ) -> Counts:
     """One graph a file; files that hold none of interest are only counted."""
-    counts, text = Counts(), GraphText(is_code=kind == "output_code")
+    counts = Counts()
+    texts: list[str] = []
     first: Segment | None = None
     last = 0
     for batch in batches:
@@ -46,11 +47,12 @@ def _graph(
             sink.line(line, writer, "parsed" if first.line is line else "continuation", "compile_debug", None)
             counts.lines += 1
             last = line.line_no
-            if kind is not None and not (text.is_empty and "(torch.nn.Module):" in line.text):
-                text.feed(line.text)
+            if kind is not None:
+                texts.append(line.text)
     counts.parsed = min(counts.lines, 1)
     counts.continuation = counts.lines - counts.parsed
     counts.forms = {"compile_debug": counts.lines}
+    text = read_graph(tuple(texts), is_code=kind == "output_code")
     if first is not None and kind is not None and not text.is_empty:
         graph_rows(sink, first, Graph(kind, name, text), last)
     return counts

@@ -1,9 +1,10 @@
-"""The text of one graph, line by line: its calls, its collectives in order, a digest that equal graphs share, and the
-kernels of generated code.
+"""The text of one graph: its calls, its collectives in order, a digest that equal graphs share, and the kernels of
+generated code. Ranks print the same graphs, so what a text holds is remembered.
 """
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from replay.grammar.executor import shared
 
@@ -11,6 +12,9 @@ _CALLS = {"graph_call", "graph_method", "graph_infix", "graph_collective"}
 _WAIT = "wait_tensor"
 _KERNELS = {"code_kernel", "code_extern", "code_nodes"}
 _COMMENTS = {"graph_comment", "graph_place", "code_nodes"}
+_CLASS = "(torch.nn.Module):"
+_REMEMBERED = 64
+"""Graphs: their texts stay in memory as long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +39,50 @@ class Kernel:
     ops: str | None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class GraphText:
-    """Takes the lines of a graph. In generated code (`is_code`) only collectives count as calls."""
+    """What the text of a graph holds. `digest` is a hash of it without comments, ids, addresses, paths, device indexes
+    and names of symbols: 16 hexadecimal digits.
+    """
 
-    is_code: bool = False
+    is_code: bool
+    is_empty: bool
+    calls: tuple[Call, ...]
+    kernels: tuple[Kernel, ...]
+    digest: str
+
+    @property
+    def collectives(self) -> list[str]:
+        """Names of the collectives in order."""
+        return [call.op for call in self.calls if call.is_collective]
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def read_graph(lines: tuple[str, ...], *, is_code: bool = False) -> GraphText:
+    """Return what the lines of a graph hold, without headers. In generated code (`is_code`) only collectives count as
+    calls.
+    """
+    reader = _Reader(is_code)
+    for line in lines:
+        reader.feed(line)
+    return GraphText(is_code, not reader.lines, tuple(reader.calls), tuple(reader.kernels), _digest(reader.lines))
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Takes the lines of a graph in order."""
+
+    is_code: bool
     calls: list[Call] = field(default_factory=list)
     kernels: list[Kernel] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
     _place: tuple[str | None, int | None] = (None, None)
     _nodes: tuple[str | None, str | None] = (None, None)
-    _lines: list[str] = field(default_factory=list)
 
     def feed(self, text: str) -> None:
-        """Take the next line, without header."""
+        """Take the next line. The class that torch writes a graph as is not of the graph."""
+        if not self.lines and _CLASS in text:
+            return
         wanted = text.startswith("  ") or (self.is_code and _tells_kernel(text))
         match = shared().one("graphs", text) if wanted else None
         record = match.record if match is not None else ""
@@ -60,7 +95,7 @@ class GraphText:
         if self.is_code and record not in _KERNELS:
             self._called(text)
         if text.strip():
-            self._lines.append(text.strip())
+            self.lines.append(text.strip())
         if match is None or record not in _CALLS or (self.is_code and record != "graph_collective"):
             return
         fields = match.fields
@@ -94,31 +129,21 @@ class GraphText:
                 kernel.sources, kernel.ops = self._nodes
                 self._nodes = None, None
 
-    @property
-    def collectives(self) -> list[str]:
-        """Names of the collectives in order."""
-        return [call.op for call in self.calls if call.is_collective]
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether no line was taken."""
-        return not self._lines
-
-    def digest(self) -> str:
-        """Hash of the text without comments, ids, addresses, paths, device indexes and names of symbols: 16 hex."""
-        text = "\n".join(self._lines)
-        symbols: dict[str, str] = {}
-        parts, at = [], 0
-        for start, end, fields in shared().scan("volatile", text):
-            parts.append(text[at:start])
-            symbol = fields.get("symbol")
-            if symbol is not None:
-                parts.append(symbols.setdefault(symbol, f"s#{len(symbols)}"))
-            else:
-                parts.append("#")
-            at = end
-        parts.append(text[at:])
-        return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
+def _digest(lines: list[str]) -> str:
+    text = "\n".join(lines)
+    symbols: dict[str, str] = {}
+    parts, at = [], 0
+    for start, end, fields in shared().scan("volatile", text):
+        parts.append(text[at:start])
+        symbol = fields.get("symbol")
+        if symbol is not None:
+            parts.append(symbols.setdefault(symbol, f"s#{len(symbols)}"))
+        else:
+            parts.append("#")
+        at = end
+    parts.append(text[at:])
+    return hashlib.sha256("".join(parts).encode()).hexdigest()[:16]
 
 
 def _tells_kernel(text: str) -> bool:

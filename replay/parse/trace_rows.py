@@ -12,7 +12,7 @@ from replay.parse.blocks.graph_breaks import GraphBreaks
 from replay.parse.blocks.graphs import Graph, graph_rows
 from replay.parse.blocks.guard_trees import GuardTrees
 from replay.parse.blocks.recompiles import Block, write
-from replay.parse.graph_text import GraphText
+from replay.parse.graph_text import read_graph
 from replay.parse.model import Segment, Sink
 from replay.parse.places import Frame, is_installed, users_frame
 from replay.parse.torch_lines import compile_id_of, frame_number, nth_of
@@ -220,10 +220,7 @@ class TraceRows:
         _as_logged(GuardTrees(self._sink), segment, payload, artifact="guards", family="guard_tree")
 
     def _graph(self, segment: Segment, kind: str, payload: list[Line]) -> None:
-        text = GraphText(is_code=kind == "output_code")
-        for line in payload:
-            if not (text.is_empty and "(torch.nn.Module):" in line.text):
-                text.feed(line.text[1:])
+        text = read_graph(tuple(line.text[1:] for line in payload), is_code=kind == "output_code")
         if text.is_empty:
             return
         nth = self._counts.get(kind, 0)

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from replay.grammar.executor import shared
-from replay.parse.graph_text import GraphText
+from replay.parse.graph_text import GraphText, read_graph
 from replay.parse.model import Passing, Segment, Sink
 from replay.parse.torch_lines import compile_id_of, is_headed_alike, is_same_message, record_of
 
+_CODE = "output_code"
 _OF_ARTIFACT = {
     "graph_code": "dynamo",
     "graph_code_verbose": "dynamo",
@@ -17,7 +18,7 @@ _OF_ARTIFACT = {
     "pre_grad_graphs": "pre_grad",
     "post_grad_graphs": "post_grad",
     "ddp_graphs": "ddp",
-    "output_code": "output_code",
+    "output_code": _CODE,
     "compiled_autograd": "compiled_autograd",
 }
 """Artifacts that print graphs, and the kind of graph where its name tells no other."""
@@ -37,11 +38,11 @@ MARKS = frozenset({*_HEADS, *_ENDS, *_OF_RECORD, "graph_name"})
 
 @dataclass(slots=True)
 class Graph:
-    """A graph as it was found: what kind, its name without a unique suffix, its lines."""
+    """A graph as it was found: what kind, its name without a unique suffix, what its text holds."""
 
     kind: str
     name: str | None
-    text: GraphText = field(default_factory=GraphText)
+    text: GraphText
     nth: int = 0
 
 
@@ -49,7 +50,10 @@ class Graph:
 class _Block:
     head: Segment
     last: Segment
-    graph: Graph
+    kind: str
+    name: str | None
+    is_code: bool
+    lines: list[str] = field(default_factory=list)
 
 
 class Graphs:
@@ -73,8 +77,7 @@ class Graphs:
         """Take lines of the text of the graph that is open; `last` is the last of them."""
         if self._block is not None:
             self._block.last = last
-            for text in texts:
-                self._text(self._block.graph, text)
+            self._block.lines += texts
 
     def feed(self, segment: Segment) -> str | None:
         """See Assembler."""
@@ -90,8 +93,7 @@ class Graphs:
             kind = _OF_ARTIFACT[artifact]
             if record == "graph_cached":
                 kind = segment.fields["name"].partition(" ")[0].lower()
-            text = GraphText(is_code=artifact == "output_code")
-            self._block = _Block(segment, segment, Graph(kind, segment.fields.get("name"), text))
+            self._block = _Block(segment, segment, kind, segment.fields.get("name"), artifact == _CODE)
             return None
         if block is None:
             return None
@@ -104,7 +106,7 @@ class Graphs:
     def _bare(self, segment: Segment, block: _Block) -> str | None:
         """A format without prefixes: lines of a graph are indented, or blank; those of code look like code."""
         match = shared().one("graphs", segment.text)
-        is_code = block.graph.text.is_code and match is not None and match.record.startswith("code_")
+        is_code = block.is_code and match is not None and match.record.startswith("code_")
         if segment.text.strip() and not segment.text.startswith(" ") and not is_code:
             self.close()
             return None
@@ -114,24 +116,21 @@ class Graphs:
     def _line(self, block: _Block, segment: Segment, record: str, fields: dict[str, str]) -> None:
         block.last = segment
         if record in _OF_RECORD or record == "graph_name":
-            block.graph.kind, block.graph.name = _OF_RECORD.get(record, block.graph.kind), fields["name"]
+            block.kind, block.name = _OF_RECORD.get(record, block.kind), fields["name"]
         else:
-            self._text(block.graph, segment.text)
-
-    @staticmethod
-    def _text(graph: Graph, text: str) -> None:
-        if not (graph.text.is_empty and "(torch.nn.Module):" in text):
-            graph.text.feed(text)
+            block.lines.append(segment.text)
 
     def close(self) -> None:
         """See Assembler."""
         block, self._block = self._block, None
-        if block is None or block.graph.text.is_empty:
+        if block is None:
             return
-        graph = block.graph
-        graph.nth = self._counts.get(graph.kind, 0)
-        self._counts[graph.kind] = graph.nth + 1
-        graph_rows(self._sink, block.head, graph, block.last.line.line_no)
+        text = read_graph(tuple(block.lines), is_code=block.is_code)
+        if text.is_empty:
+            return
+        nth = self._counts.get(block.kind, 0)
+        self._counts[block.kind] = nth + 1
+        graph_rows(self._sink, block.head, Graph(block.kind, block.name, text, nth), block.last.line.line_no)
 
 
 def graph_rows(sink: Sink, segment: Segment, graph: Graph, line_end: int) -> None:
@@ -147,7 +146,7 @@ def graph_rows(sink: Sink, segment: Segment, graph: Graph, line_end: int) -> Non
         ops=None if text.is_code else len(text.calls),
         collectives=len(collectives),
         collective_list=";".join(collectives),
-        digest=text.digest(),
+        digest=text.digest,
         line_end=line_end,
     )
     for index, call in enumerate(text.calls):
