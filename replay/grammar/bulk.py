@@ -48,6 +48,14 @@ class Taken:
         whole = self._column
         return Taken(self.family, self.production, self.where[kept], self.groups, lambda group: whole(group).pick(kept))
 
+    def rows(self) -> list[dict[str, str]]:
+        """The fields of each text, as a match has them."""
+        names = list(dict.fromkeys(group.split("__")[0] for group in self.groups))
+        if not names:
+            return [{} for _ in self.where]
+        columns = zip(*(self.field(name) for name in names), strict=True)
+        return [{n: v for n, v in zip(names, row, strict=True) if v is not None} for row in columns]
+
     def has(self, name: str) -> bool:
         """Whether the production has such a field."""
         return any(g.split("__")[0] == name for g in self.groups)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -75,6 +75,12 @@ class Spans(Sequence["str | None"]):
             return Spans(self.data, self.starts[at], self.ends[at])
         start = int(self.starts[at])
         return None if start < 0 else self.data[start : int(self.ends[at])].decode("utf-8", "replace")
+
+    def __iter__(self) -> Iterator[str | None]:
+        """Give the texts in order."""
+        data = self.data
+        for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True):
+            yield None if start < 0 else data[start:end].decode("utf-8", "replace")
 
     def pick(self, where: Places) -> Spans:
         """The texts at these places."""
@@ -208,6 +214,13 @@ Texts = Spans | Listed
 def cut(text: str, most: int) -> str:
     """Return a text at the length that is wanted, the cut marked."""
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def filled(texts: Texts) -> Texts:
+    """Texts that are empty where they were absent."""
+    if isinstance(texts, Spans):
+        return Spans(texts.data, np.maximum(texts.starts, 0), np.maximum(texts.ends, 0))
+    return Listed([text or "" for text in texts.texts])
 
 
 def absent(count: int) -> Listed:

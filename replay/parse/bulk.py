@@ -2,7 +2,8 @@
 
 Most lines of a large log are of two kinds. Some tell all they have to tell by themselves (an operation, a connection, a
 variable of NCCL); they become rows by columns. Others tell nothing but that their writer was there (what torch traced).
-Both have a header of NCCL or torch, are whole, and hold one message. All other lines are left to be read one by one.
+Both have a header of NCCL or torch, are whole, and hold one message. The rest of torch's lines of this sort is told to
+its compiler one by one (parse.told). All other lines are left to be read by themselves.
 The patterns are the same, in the same order, so that it does not matter which way a line goes.
 """
 
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.grammar.bulk import Taken, shared
-from replay.grammar.texts import Coded, Codes, Listed, Mask, Places, Spans, Texts, computed
+from replay.grammar.texts import Coded, Codes, Listed, Mask, Places, Spans, Texts, computed, filled
 from replay.parse.blocks import ALONE
 from replay.parse.blocks.graphs import MARKS
 from replay.parse.blocks.guard_trees import DEEPER, GUARD, MANAGER, GuardLines, GuardRows
@@ -26,6 +27,7 @@ from replay.parse.families import BY_ARTIFACT, families, is_of_graphs, is_of_gua
 from replay.parse.model import KINDS, Names, Passing, Reading
 from replay.parse.rows import Rows
 from replay.parse.segments import GLUED, may_be_glued, of_nccl, of_torch, world
+from replay.parse.told import Told
 from replay.sources.model import Batch, Identity
 
 _NCCL = frozenset({"nccl_line", "nccl_stamped", "nccl_call", "nccl_call_stamped"})
@@ -59,8 +61,8 @@ class Group:
 class Survey:
     """What can be said of a batch at once. `heads`: for each line the number of its header in `passings` (0: slow);
     `ids`: the number of its compile id where it has one that is to be noted, else below 0. The lines of trees of guards
-    are told by columns of all lines, those of graphs by their texts. `strangers` counts the lines that could be read at
-    once if their writers were known; the first of them stands at `first_stranger`.
+    are told by columns of all lines, those of graphs by their texts; `told` are lines for torch's compiler. `strangers`
+    counts the lines that could be read at once if their writers were known; the first stands at `first_stranger`.
     """
 
     reading: Reading
@@ -73,6 +75,7 @@ class Survey:
     groups: list[Group] = field(default_factory=list)
     guards: GuardColumns | None = None
     graphs: dict[int, str] = field(default_factory=dict)
+    told: list[Told] = field(default_factory=list)
 
     def stranger(self, places: Places) -> None:
         """Note lines of writers that are not known."""
@@ -202,7 +205,7 @@ class Surveyor:
         reading = survey.reading
         reading.forms[where[is_silent]] = self._names.number("torch")
         if len(unmarked):
-            taken, silent = shared(families("torch", None)).take(_filled(bodies.pick(unmarked)))
+            taken, silent = shared(families("torch", None)).take(filled(bodies.pick(unmarked)))
             is_silent[unmarked[silent]] = True
             reading.forms[where[unmarked[silent]]] = self._names.number("torch")
             for message in taken:
@@ -224,13 +227,19 @@ class Surveyor:
         of_graphs = np.flatnonzero(ready & _is(artifacts, lambda artifact: is_of_graphs(artifact or "")))
         if len(of_graphs):
             self._graphs(survey, where, (head, of_graphs, writers, times))
+        left = np.flatnonzero(ready & (reading.writers[where] < 0))
+        if len(left):
+            places = where[left]
+            reading.writers[places], reading.ts[places] = writers[left], times[left]
+            survey.heads[places] = _head(survey, Passing("torch"))
+            survey.told.append(Told(places, head.pick(left), writers[left], times[left]))
 
     def _graphs(self, survey: Survey, where: Places, lines: _Lines) -> None:
         """Take the lines of graphs' texts among those of a header."""
         head, chosen, writers, times = lines
         reading = survey.reading
         numbers = _long_heads(survey, head, chosen)
-        bodies = _filled(head.field("text").pick(chosen))
+        bodies = filled(head.field("text").pick(chosen))
         taken, rest = shared(_GRAPHS).take(bodies)
         forms = np.full(len(chosen), self._names.number("torch"), np.int32)
         is_text = np.zeros(len(chosen), np.bool_)
@@ -255,7 +264,7 @@ class Surveyor:
             survey.guards = GuardColumns.empty(count)
         columns = survey.guards
         numbers = _long_heads(survey, head, chosen)
-        taken, rest = shared(_GUARDS).take(_filled(head.field("text").pick(chosen)))
+        taken, rest = shared(_GUARDS).take(filled(head.field("text").pick(chosen)))
         places = where[chosen[rest]]
         reading.writers[places], reading.ts[places] = writers[chosen[rest]], times[chosen[rest]]
         reading.forms[places], reading.kinds[places] = self._names.number("torch"), _CONTINUATION
@@ -334,13 +343,6 @@ def _reals(column: Coded) -> npt.NDArray[np.float64]:
     values: Sequence[Any] = [np.nan if value is None else value for value in column.values]
     found: npt.NDArray[np.float64] = np.array(values, np.float64)[column.codes]
     return found
-
-
-def _filled(texts: Texts) -> Texts:
-    """Texts that are empty where they were absent."""
-    if isinstance(texts, Spans):
-        return Spans(texts.data, np.maximum(texts.starts, 0), np.maximum(texts.ends, 0))
-    return Listed([text or "" for text in texts.texts])
 
 
 def _glued(texts: Texts) -> Mask:

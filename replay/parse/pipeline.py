@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,7 @@ from replay.parse.blocks.nccl import NcclLines
 from replay.parse.blocks.nccl_collectives import OPERATIONS, memberships
 from replay.parse.blocks.nccl_comms import Communicators
 from replay.parse.blocks.torch_compiler import TorchCompiler
-from replay.parse.bulk import Group, Survey, Surveyor
+from replay.parse.bulk import SLOW, Group, Survey, Surveyor
 from replay.parse.clock import Clock
 from replay.parse.families import families
 from replay.parse.model import KINDS, Assembler, Column, Counts, LineSink, Reading, Segment
@@ -30,8 +28,6 @@ from replay.parse.segments import Segmenter
 from replay.sources.model import BATCH, Batch, Hints, Identity, Line, SourceFile
 
 _RANK = {"parsed": 3, "continuation": 2, "malformed": 1, "plain": 0}
-_OBJECTS = 200_000
-"""New objects after which Python looks for garbage in cycles."""
 _NARROW, _STEP = 64, 4
 """Lines that are looked at in one go where writers are new, and how fast they become more."""
 _FEW = 16
@@ -83,7 +79,7 @@ class FileParser:
 
     def _take(self, batch: Batch, survey: Survey) -> None:
         self._batch, self._reading = batch, survey.reading
-        streams = _Streams(batch, survey)
+        streams = _Streams(batch, survey, self._telling(batch, survey))
         one_by_one: list[int] = []
         begin = 0
         for place in (*np.flatnonzero(survey.reading.writers < 0).tolist(), len(batch)):
@@ -104,22 +100,55 @@ class FileParser:
         for group in survey.groups:
             self._rows(batch, survey.reading, group, is_passed)
 
+    def _telling(self, batch: Batch, survey: Survey) -> dict[int, Segment]:
+        """The lines that torch's compiler is told. Those that others want as well are left to be read by themselves."""
+        told: dict[int, Segment] = {}
+        for lines in survey.told:
+            for place, segment in lines.segments(batch):
+                if segment is None:
+                    survey.reading.writers[place], survey.heads[place] = SLOW, 0
+                else:
+                    told[place] = segment
+        return told
+
     def _pass(self, batch: Batch, survey: Survey, streams: _Streams, begin: int, end: int) -> list[int]:
         """Take lines that can be read at once; one that an open block may want is read by itself all the same. Return
         the places of those.
         """
         one_by_one: list[int] = []
-        while begin < end:
-            at = begin
-            if not (self._rejoiner.is_holding or self._is_minded(survey, streams, streams.keys.values[begin])):
-                at = self._next_minded(survey, streams, begin, end)
-                self._passed(batch, survey, streams, begin, at)
-            if at < end:
-                one_by_one.append(at)
-                survey.reading.kinds[at] = 0
-                self.feed([batch.line(at)])
-            begin = at + 1
+        for stop in (*streams.stops(begin, end), end):
+            while begin < stop:
+                at = begin
+                if not (self._rejoiner.is_holding or self._is_minded(survey, streams, streams.keys.values[begin])):
+                    at = self._next_minded(survey, streams, begin, stop)
+                    self._passed(batch, survey, streams, begin, at)
+                if at < stop:
+                    one_by_one.append(at)
+                    survey.reading.kinds[at] = 0
+                    self.feed([batch.line(at)])
+                begin = at + 1 if at < stop else stop
+            if stop < end:
+                if not self._tell(batch, survey, streams.told[stop], stop):
+                    one_by_one.append(stop)
+                    self.feed([batch.line(stop)])
+                begin = stop + 1
         return one_by_one
+
+    def _tell(self, batch: Batch, survey: Survey, segment: Segment, at: int) -> bool:
+        """Tell torch's compiler a line; False where another part may want it, or a line before it is waited for."""
+        reading, writer = survey.reading, segment.writer_id
+        passing = survey.passings[survey.heads[at]]
+        others = (a for a in self._of(writer) if not isinstance(a, TorchCompiler))
+        if self._rejoiner.is_holding or (passing is not None and any(a.minds(passing) for a in others)):
+            return False
+        is_wrapped = batch.wraps is not None and bool(batch.wraps.is_wrapped[at])
+        offset, size = int(batch.offsets[at]), int(batch.offsets[at + 1] - batch.offsets[at])
+        self._rejoiner.pass_by(None, offset, size, is_wrapped=is_wrapped)
+        kind = self._compiler(writer).feed(segment) or "parsed"
+        reading.kinds[at] = KINDS.index(kind)
+        reading.forms[at] = reading.names.number(segment.match.form if segment.match else segment.header)
+        self._last_headed = writer
+        return True
 
     def _next_minded(self, survey: Survey, streams: _Streams, begin: int, end: int) -> int:
         """The next line that an open block may want, `end` where there is none."""
@@ -167,10 +196,10 @@ class FileParser:
 
     def _long(self, batch: Batch, survey: Survey, begin: int, end: int) -> None:
         """Hand over lines of one long message: a tree of guards, or the text of a graph."""
-        writer = int(survey.reading.writers[begin])
-        first, last = (next(self._segmenter.split(batch.line(place))) for place in (begin, end - 1))
-        first.writer_id = last.writer_id = writer
-        compiler = self._compiler(writer)
+        passing = survey.passings[survey.heads[begin]]
+        head = {} if passing is None else {"artifact": passing.artifact, "trace_id": passing.trace_id}
+        first, last = (_noted(batch, survey, place, head) for place in (begin, end - 1))
+        compiler = self._compiler(first.writer_id)
         if begin in survey.graphs:
             compiler.graph(first, last, [survey.graphs[place] for place in range(begin, end)])
             return
@@ -179,7 +208,7 @@ class FileParser:
             compiler.guards(first, last, lines, survey.guards.rows)
 
     def _touch(self, batch: Batch, survey: Survey, streams: _Streams, begin: int, end: int) -> None:
-        """Read the first and the last line of each compile and writer: between them nothing changes."""
+        """Note the first and the last line of each compile and writer: between them nothing changes."""
         firsts: dict[int, int] = {}
         lasts: dict[int, int] = {}
         for at, after, key in streams.compiles.within(begin, end):
@@ -187,10 +216,8 @@ class FileParser:
                 firsts.setdefault(key, at)
                 lasts[key] = after - 1
         for place in sorted({*firsts.values(), *lasts.values()}):
-            writer = int(survey.reading.writers[place])
-            segment = next(self._segmenter.split(batch.line(place)))
-            segment.writer_id = writer
-            self._compiler(writer).touch(segment)
+            segment = _noted(batch, survey, place, {"trace_id": survey.id_names[survey.ids[place]] or None})
+            self._compiler(segment.writer_id).touch(segment)
 
     def _compiler(self, writer: int) -> TorchCompiler:
         return next(a for a in self._of(writer) if isinstance(a, TorchCompiler))
@@ -310,6 +337,14 @@ class FileParser:
         return found
 
 
+def _noted(batch: Batch, survey: Survey, place: int, head: dict[str, str | None]) -> Segment:
+    """A line of torch of which only writer, time and these fields of its header matter."""
+    line, t = batch.line(place), float(survey.reading.ts[place])
+    known = {name: value for name, value in head.items() if value is not None}
+    writer = int(survey.reading.writers[place])
+    return Segment(line, "torch", known, "", line.identity, None if math.isnan(t) else t, writer_id=writer)
+
+
 class _Runs:
     """A column of numbers by its runs of equal ones."""
 
@@ -329,10 +364,13 @@ class _Runs:
 class _Streams:
     """The lines of a batch by whom they are of. `keys`: by writer and header, with the first place of each; `sources`:
     also by whether a launcher wrapped them, all headers of one library alike; `messages`: the key where the line is one
-    of a tree of guards or of a graph, else below 0; `compiles`: by writer and compile id, below 0 where none is noted.
+    of a tree of guards or of a graph, else below 0; `compiles`: by writer and compile id, below 0 where none is noted;
+    `told`: the lines that torch's compiler is told, by place.
     """
 
-    def __init__(self, batch: Batch, survey: Survey) -> None:
+    def __init__(self, batch: Batch, survey: Survey, told: dict[int, Segment]) -> None:
+        self.told = told
+        self._places = sorted(told)
         writers, heads, ids = survey.reading.writers.astype(np.int64), survey.heads, survey.ids
         keys, self.firsts = numbered((writers + 1) * len(survey.passings) + heads)
         self.keys = _Runs(keys)
@@ -342,6 +380,10 @@ class _Streams:
         is_long = np.array([p is not None and p.artifact is not None for p in survey.passings], np.bool_)[heads]
         self.messages = _Runs(np.where(is_long, keys, -1))
         self.compiles = _Runs(np.where(ids >= 0, writers * (len(survey.id_names) + 1) + ids, -1))
+
+    def stops(self, begin: int, end: int) -> list[int]:
+        """The places from `begin` to `end` of lines that are told."""
+        return self._places[bisect_left(self._places, begin) : bisect_left(self._places, end)]
 
 
 def parse_file(
@@ -359,22 +401,10 @@ def parse_file(
     if reader is not None:
         return reader(file, batches, sink, hints)
     parser = FileParser(file, sink, hints, executor or ReExecutor())
-    with _seldom_collected():
-        for batch in batches:
-            if isinstance(batch, Batch):
-                parser.feed_batch(batch)
-            else:
-                parser.feed(batch)
-        parser.close()
+    for batch in batches:
+        if isinstance(batch, Batch):
+            parser.feed_batch(batch)
+        else:
+            parser.feed(batch)
+    parser.close()
     return parser.counts
-
-
-@contextmanager
-def _seldom_collected() -> Iterator[None]:
-    """Look for garbage in cycles seldom: a batch makes many objects, and none that refer to each other."""
-    before = gc.get_threshold()
-    gc.set_threshold(_OBJECTS, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
