@@ -20,8 +20,8 @@ from replay.errors import InputError
 from replay.resources import cache_dir
 from replay.store import schema
 
-STORAGE_VERSION = "v1.0.0"
-"""DuckDB's file format: the oldest that it can write, so that any client opens it."""
+STORAGE_VERSION = "v1.2.0"
+"""DuckDB's file format: the oldest that has zstd, so that clients since 1.2 open it."""
 
 SCRATCH = ".building-"
 ALIAS = "run"

@@ -17,7 +17,7 @@ SCHEMA_VERSION = 3
 HERE = Path(__file__).parent
 
 _CREATE = re.compile(r"CREATE TABLE ([a-z0-9_]+) \( -- (.+)")
-_COLUMN = re.compile(r'    "?([a-z0-9_]+)"? ([A-Z]+(?:\[\])?),? -- (.+)')
+_COLUMN = re.compile(r'    "?([a-z0-9_]+)"? ([A-Z]+(?:\[\])?)(?: USING COMPRESSION ([a-z]+))?,? -- (.+)')
 _COMMON = re.compile(r"--   ([a-z0-9_]+) ([A-Z]+) +-- (.+)")
 _SECTION = re.compile(r"-- section ([a-z]+)$")
 _VIEW = re.compile(r"^CREATE (VIEW|MACRO) ([a-z0-9_]+)(\([^)]*\))? AS(?: TABLE)? -- (.+)$", re.MULTILINE)
@@ -25,11 +25,12 @@ _VIEW = re.compile(r"^CREATE (VIEW|MACRO) ([a-z0-9_]+)(\([^)]*\))? AS(?: TABLE)?
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: `type` is DuckDB's name of it, `doc` what it holds."""
+    """One column: `type` is DuckDB's name of it, `doc` what it holds; `compression` is left to DuckDB where empty."""
 
     name: str
     type: str
     doc: str
+    compression: str = ""
 
     @property
     def quoted(self) -> str:
@@ -50,7 +51,11 @@ class Table:
     @property
     def ddl(self) -> str:
         """The statement that makes the table."""
-        return f"CREATE TABLE {self.name} ({', '.join(f'{c.quoted} {c.type}' for c in self.columns)})"
+        columns = (
+            f"{c.quoted} {c.type}" + (f" USING COMPRESSION {c.compression}" if c.compression else "")
+            for c in self.columns
+        )
+        return f"CREATE TABLE {self.name} ({', '.join(columns)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,8 @@ def tables() -> dict[str, Table]:
             columns += common()
             has_common = True
         elif column := _COLUMN.match(line):
-            columns.append(Column(*column.groups()))
+            name_, kind, compression, told = column.groups()
+            columns.append(Column(name_, kind, told, compression or ""))
         elif line and not line.startswith("--"):
             raise ValueError(f"schema.sql:{number}: not a column with its documentation: {line.strip()}")
     return found

@@ -78,7 +78,7 @@ CREATE TABLE lines ( -- every line that was read, in file order
     form VARCHAR, -- production of the grammar that took it, NULL for plain lines
     t_lo DOUBLE, -- earliest time of the line
     t_hi DOUBLE, -- latest time of the line
-    text VARCHAR -- the raw line, bad bytes replaced, cut at 400 characters
+    text VARCHAR USING COMPRESSION zstd -- the raw line, bad bytes replaced, cut at 400 characters
 );
 
 CREATE TABLE problems ( -- what was odd about the input: conflicts, torn lines, unreadable files, lost output
