@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from replay.report import text
 from replay.resources import folder
+from replay.run import open_run
 
 CORPORA = folder("corpora")
 TRUTHS = {path.parent.name: json.loads(path.read_text()) for path in sorted(CORPORA.glob("*/truth.json"))}
@@ -91,6 +93,31 @@ def test_every_line_is_accounted_for(case: tuple[str, dict[str, Any]]) -> None:
     files = [path.read_bytes() for path in (CORPORA / name / "logs").rglob("*") if path.is_file()]
     assert coverage["lines"] == sum(text.count(b"\n") + (not text.endswith(b"\n") and text != b"") for text in files)
     assert coverage["lines"] == sum(coverage[kind] for kind in ("parsed", "continuation", "plain", "malformed"))
+
+
+def test_attempts_in_one_console_are_told_apart_and_what_recurs_is_said(tmp_path: Path) -> None:
+    with open_run([CORPORA / "restarts-one-console" / "logs"], db=tmp_path / "run.duckdb") as run:
+        report = run.report()
+        assert [(r.attempt, r.outcome) for r in report.runs] == [(0, "failed"), (1, "hung"), (2, "failed")]
+        first, again = report.roots
+        assert [(f.run, f.ranks, f.evidence[0].line) for f in (first, again)] == [(1, (1,), 16), (3, (1,), 109)]
+        assert first.fingerprint == again.fingerprint
+        assert "The same as F1, again in run 3 (attempt 2)." in text.render(report, text.Style(80))
+
+
+def test_jobs_of_one_file_are_runs_of_their_own(tmp_path: Path) -> None:
+    with open_run([CORPORA / "jobs-appended" / "logs"], db=tmp_path / "run.duckdb") as run:
+        assert [(r.outcome, r.ranks_seen, r.last_step) for r in run.report().runs] == [
+            ("failed", 3, 4),
+            ("completed", 3, 9),
+        ]
+        assert [f.run for f in run.report().roots] == [1]
+
+
+def test_faults_that_have_nothing_to_do_with_each_other_are_roots_each(tmp_path: Path) -> None:
+    with open_run([CORPORA / "two-faults" / "logs"], db=tmp_path / "run.duckdb") as run:
+        roots = [(f.cause, f.ranks) for f in run.report().roots]
+    assert roots == [("rank-exception", (1,)), ("straggler-dataloader", (3,))]
 
 
 def test_each_corpus_is_whole_small_and_listed() -> None:

@@ -227,14 +227,14 @@ def _mark_roots(group: Sequence[Finding]) -> None:
 
 
 def _order(finding: Finding) -> tuple[object, ...]:
-    """Roots first, the worst effect first, then the earliest, the surest, the dearest."""
+    """Roots first, the worst effect first, then the earliest (runs are numbered in time order), surest, dearest."""
     kinds = ("cause", "symptom", "hazard", "note")
     effect = {"failed": 0, "hung": 0, "slow": 1, "wrong-numbers": 2, "none": 3}[finding.impact]
     cost = finding.lost_s or 0.0
     magnitude = -math.floor(math.log10(cost)) if effect == 1 and cost > 0 else 0
     return (
-        not finding.is_root, kinds.index(finding.kind), effect, magnitude, _or_last(finding.t), -finding.certainty,
-        -cost, finding.key,
+        not finding.is_root, kinds.index(finding.kind), effect, magnitude, finding.run_id, _or_last(finding.t),
+        -finding.certainty, -cost, finding.key,
     )  # fmt: skip
 
 

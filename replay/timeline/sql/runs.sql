@@ -1,5 +1,5 @@
--- Runs: by folder and attempt, and within a file where a rank begins again after its end, or where the same steps begin
--- again under another label ("mode=compiled").
+-- Runs: by folder and attempt, and within a file where a rank begins again after its end, where a launcher starts its ranks
+-- anew, where steps begin anew after an end, or where the same steps begin again under another label ("mode=compiled").
 
 CREATE OR REPLACE TEMP TABLE _marks (file_id INTEGER, rank INTEGER, line_no BIGINT, begins BOOLEAN, pid BIGINT);
 
@@ -38,6 +38,62 @@ WITH ordered AS (
 SELECT c.file_id, c.gen::INTEGER AS gen, min(c.line_no) AS line_no, NULL::VARCHAR AS label
 FROM counted AS c JOIN crowd AS n USING (file_id)
 WHERE c.begins AND c.gen > 0
+GROUP BY c.file_id, c.gen, n.ranks
+HAVING count(DISTINCT c.rank) * 2 >= n.ranks;
+
+-- Consoles that hold all attempts of a launcher, or jobs one behind the other: files in which ranks write, none of them by attempts
+CREATE OR REPLACE TEMP TABLE _consoles AS
+SELECT f.file_id FROM files AS f
+WHERE EXISTS (FROM _ranks AS r WHERE r.file_id = f.file_id AND r.rank IS NOT NULL)
+    AND NOT EXISTS (FROM files AS o WHERE o.run_key = f.run_key AND o.attempt > 0)
+    AND NOT EXISTS (FROM _boundaries AS b WHERE b.file_id = f.file_id);
+
+-- torchrun says once an attempt which process failed, and of the last one in a table too; what comes behind is the next attempt
+-- @needs exits
+INSERT INTO _boundaries
+WITH failed AS (
+    SELECT e.file_id, coalesce(e.pid, r.pid) AS agent, max(e.line_no) AS line_no, max(l.t_hi) AS t
+    FROM exits AS e JOIN _ranks AS r USING (writer_id) JOIN lines AS l ON l.file_id = e.file_id AND l.line_no = e.line_no
+    WHERE e.reporter = 'torchrun' AND e.is_first IS NULL AND e.file_id IN (SELECT file_id FROM _consoles)
+        AND NOT EXISTS (FROM exits AS o WHERE o.file_id = e.file_id AND o.of_pid = e.of_pid AND o.is_first IS NOT NULL)
+    GROUP BY e.file_id, agent, e.of_pid
+), attempts AS (
+    SELECT *, row_number() OVER (PARTITION BY file_id, agent ORDER BY line_no) AS nth FROM failed WHERE agent IS NOT NULL
+), ended AS (
+    SELECT file_id, nth, max(line_no) AS line_no, max(t) AS t FROM attempts GROUP BY ALL
+)
+SELECT e.file_id, e.nth::INTEGER, e.line_no + 1, NULL FROM ended AS e
+WHERE EXISTS (FROM exits AS o WHERE o.file_id = e.file_id AND o.reporter = 'torchrun' AND o.line_no > e.line_no)
+    OR EXISTS (
+        FROM lines AS l JOIN _ranks AS r USING (writer_id)
+        WHERE l.file_id = e.file_id AND l.line_no > e.line_no AND r.rank IS NOT NULL AND l.t_lo = l.t_hi AND l.t_lo > e.t);
+
+-- Jobs one behind the other: an end was told, and later, by the clock too, ranks are at their first step again
+-- @needs exits step_lines
+INSERT INTO _boundaries
+WITH stepped AS (
+    SELECT s.file_id, coalesce(r.rank, -1) AS rank, s.line_no, s.step, l.t_lo AS t, lag(s.line_no) OVER w AS line_before, lag(s.step) OVER w AS step_before,
+        lag(l.t_lo) OVER w AS t_before, first(s.step) OVER w AS step_first
+    FROM step_lines AS s JOIN _ranks AS r USING (writer_id) JOIN lines AS l ON l.file_id = s.file_id AND l.line_no = s.line_no
+    WHERE s.file_id IN (SELECT file_id FROM _consoles) AND s.file_id NOT IN (SELECT file_id FROM _boundaries)
+        AND s.step IS NOT NULL AND l.t_lo = l.t_hi
+    WINDOW w AS (PARTITION BY s.file_id, coalesce(r.rank, -1) ORDER BY s.line_no)
+), again AS (
+    SELECT s.file_id, s.rank, s.line_no, max(l.line_end) AS ended, max(l.t) AS t_ended
+    FROM stepped AS s
+    JOIN (
+        SELECT e.file_id, e.line_no AS line_end, l.t_lo AS t FROM exits AS e JOIN lines AS l ON l.file_id = e.file_id AND l.line_no = e.line_no
+    ) AS l ON l.file_id = s.file_id AND l.line_end BETWEEN s.line_before AND s.line_no AND coalesce(l.t BETWEEN s.t_before - 1 AND s.t, TRUE)
+    WHERE s.step <= s.step_first AND s.step < s.step_before AND s.t > s.t_before
+    GROUP BY ALL
+), counted AS (
+    SELECT *, row_number() OVER (PARTITION BY file_id, rank ORDER BY line_no) AS gen FROM again
+), crowd AS (
+    SELECT file_id, count(DISTINCT rank) AS ranks FROM stepped GROUP BY file_id
+)
+SELECT c.file_id, c.gen::INTEGER,  -- the rest of a launcher's table has its time
+    (SELECT min(l.line_no) FROM lines AS l WHERE l.file_id = c.file_id AND l.line_no > min(c.ended) AND coalesce(l.t_hi > min(c.t_ended), TRUE)), NULL
+FROM counted AS c JOIN crowd AS n USING (file_id)
 GROUP BY c.file_id, c.gen, n.ranks
 HAVING count(DISTINCT c.rank) * 2 >= n.ranks;
 
@@ -95,6 +151,17 @@ LEFT JOIN (
     WHERE NOT EXISTS (FROM _boundaries AS z WHERE z.file_id = b.file_id AND z.gen = 0)
 ) AS b USING (file_id)
 WHERE f.kind NOT IN ('binary', 'unreadable', 'source');
+
+-- Lines without a stamp have their bounds from neighbours; those of another run are none
+UPDATE lines SET t_lo = greatest(lines.t_lo, s.t_first), t_hi = least(lines.t_hi, s.t_last)
+FROM (
+    SELECT p.file_id, p.first_line, p.last_line, min(l.t_lo) AS t_first, max(l.t_hi) AS t_last
+    FROM _parts AS p JOIN lines AS l ON l.file_id = p.file_id AND l.line_no BETWEEN p.first_line AND p.last_line AND l.t_lo = l.t_hi
+    WHERE p.file_id IN (SELECT file_id FROM _boundaries)
+    GROUP BY ALL
+) AS s
+WHERE lines.file_id = s.file_id AND lines.line_no BETWEEN s.first_line AND s.last_line AND lines.t_lo < lines.t_hi
+    AND (lines.t_lo < s.t_first OR lines.t_hi > s.t_last) AND greatest(lines.t_lo, s.t_first) <= least(lines.t_hi, s.t_last);
 
 -- Numbers in time order: folders by their first stamp, then by name; attempts and restarts in their order
 CREATE OR REPLACE TEMP TABLE _runs AS
