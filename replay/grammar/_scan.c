@@ -17,6 +17,8 @@ enum { GREEDY, POSSESSIVE, LAZY };
 enum { BACK_BRANCH, BACK_GREEDY, BACK_LAZY, BACK_SLOT };
 enum { ANYTHING = -1, UNSURE = -2, NOBODY = -1 };
 /* words of a program's head, and of each of its productions */
+/* Raised whenever functions or words change their meaning: replay.grammar.texts wants the same. */
+enum { AGREED = 2 };
 enum { HEAD_SLOTS, HEAD_FIRST, HEAD_PRODUCTIONS, HEAD_WORDS };
 enum { PROD_ENTRY, PROD_SLOTS, PROD_SHORTEST, PROD_NEEDLE, PROD_WORDS };
 
@@ -180,13 +182,14 @@ static int run(Machine *m, int32_t pc, int32_t at) {
     }
 }
 
-static int contains(const unsigned char *text, int32_t size, const unsigned char *needle, int32_t length) {
-    const unsigned char *end = text + size - length;
-    while (text <= end) {
-        text = memchr(text, needle[0], (size_t)(end - text) + 1);
-        if (!text) return 0;
-        if (!memcmp(text, needle, (size_t)length)) return 1;
-        text++;
+/* Whether a text holds a needle; it is looked for by the character at `rare`, of which texts hold few. */
+static int contains(const unsigned char *text, int32_t size, const unsigned char *needle, int32_t length, int32_t rare) {
+    const unsigned char *at = text + rare, *end = text + size - length + rare;
+    while (at <= end) {
+        at = memchr(at, needle[rare], (size_t)(end - at) + 1);
+        if (!at) return 0;
+        if (!memcmp(at - rare, needle, (size_t)length)) return 1;
+        at++;
     }
     return 0;
 }
@@ -202,7 +205,7 @@ static int first_taking(Machine *m) {
         if (size < production[PROD_SHORTEST]) continue;
         if (production[PROD_NEEDLE]) {
             const int32_t *needle = w + production[PROD_NEEDLE];
-            if (!contains(m->text + m->begin, size, (const unsigned char *)(needle + 1), *needle)) continue;
+            if (!contains(m->text + m->begin, size, (const unsigned char *)(needle + 2), needle[0], needle[1])) continue;
         }
         memset(m->slots, 0xff, sizeof(int32_t) * (size_t)production[PROD_SLOTS]);
         m->used = m->failures = 0;
@@ -246,7 +249,8 @@ static void pieces_close(Pieces *p) {
     while (p->opened) PyBuffer_Release(&p->held[--p->opened].view);
 }
 
-/* match(words, sets, data, starts, ends, taken: int16, spans: int32[count, slots]) -> None */
+/* match(words, sets, data, starts, ends, taken: int16, spans: int32[slots, count]) -> None. Of a text only the slots of the
+ * production that took it are written. */
 static PyObject *match(PyObject *self, PyObject *args) {
     PyObject *given[7];
     if (!PyArg_ParseTuple(args, "OOOOOOO", given, given + 1, given + 2, given + 3, given + 4, given + 5, given + 6)) return NULL;
@@ -267,17 +271,27 @@ static PyObject *match(PyObject *self, PyObject *args) {
     }
     const unsigned char *data = b[2].view.buf;
     Machine m = {.words = w, .sets = b[1].view.buf, .text = data};
+    m.slots = malloc(sizeof(int32_t) * (size_t)(slots + 1));
+    if (!m.slots) {
+        PyErr_NoMemory();
+        ok = 0;
+        goto done;
+    }
     Py_BEGIN_ALLOW_THREADS
-    for (Py_ssize_t n = 0; n < count; n++, spans += slots) {
+    for (Py_ssize_t n = 0; n < count; n++) {
         taken[n] = NOBODY;
         if (starts[n] < 0) continue;
         m.begin = starts[n];
         m.end = ends[n];
-        m.slots = spans;
-        taken[n] = (int16_t)first_taking(&m);
+        int by = first_taking(&m);
+        taken[n] = (int16_t)by;
+        if (by < 0) continue;
+        int32_t used = w[w[HEAD_PRODUCTIONS] + (size_t)by * PROD_WORDS + PROD_SLOTS];
+        for (int32_t slot = 0; slot < used; slot++) spans[slot * count + n] = m.slots[slot];
     }
     Py_END_ALLOW_THREADS
     free(m.stack);
+    free(m.slots);
 done:
     while (held) PyBuffer_Release(&b[--held].view);
     if (!ok) return NULL;
@@ -685,10 +699,14 @@ done:
     return result;
 }
 
-/* find(data, starts, ends, needles: tuple of bytes) -> uint8: 1 where a text holds one of the needles. */
+/* find(data, starts, ends, needles: tuple of bytes, rares: bytes) -> uint8: 1 where a text holds one of the needles. */
 static PyObject *find(PyObject *self, PyObject *args) {
-    PyObject *given[3], *needles;
-    if (!PyArg_ParseTuple(args, "OOOO!", given, given + 1, given + 2, &PyTuple_Type, &needles)) return NULL;
+    PyObject *given[3], *needles, *rares;
+    if (!PyArg_ParseTuple(args, "OOOO!S", given, given + 1, given + 2, &PyTuple_Type, &needles, &rares)) return NULL;
+    if (PyTuple_Size(needles) != PyBytes_Size(rares)) {
+        PyErr_SetString(PyExc_ValueError, "columns of different lengths");
+        return NULL;
+    }
     Pieces p;
     int ok = pieces_open(&p, given);
     PyObject *result = NULL;
@@ -707,9 +725,11 @@ static PyObject *find(PyObject *self, PyObject *args) {
             Py_CLEAR(result);
             goto done;
         }
+        int32_t rare = (unsigned char)PyBytes_AsString(rares)[which];
+        if (rare >= length) continue; /* the empty word is not looked for */
         for (Py_ssize_t n = 0; n < count; n++)
             if (!found[n] && starts[n] >= 0 && ends[n] - starts[n] >= length)
-                found[n] = (unsigned char)contains(data + starts[n], ends[n] - starts[n], (unsigned char *)needle, (int32_t)length);
+                found[n] = (unsigned char)contains(data + starts[n], ends[n] - starts[n], (unsigned char *)needle, (int32_t)length, rare);
     }
 done:
     pieces_close(&p);
@@ -731,4 +751,8 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "replay.grammar._scan", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit__scan(void) { return PyModule_Create(&definition); }
+PyMODINIT_FUNC PyInit__scan(void) {
+    PyObject *module = PyModule_Create(&definition);
+    if (module && PyModule_AddIntConstant(module, "AGREED", AGREED) < 0) Py_CLEAR(module);
+    return module;
+}

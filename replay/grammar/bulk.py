@@ -17,7 +17,7 @@ from replay.grammar import texts as columns
 from replay.grammar.compile import load
 from replay.grammar.executor import KEY, may_begin
 from replay.grammar.model import Production
-from replay.grammar.program import Pattern, Program, compile_program
+from replay.grammar.program import Pattern, Program, compile_program, group_of
 from replay.grammar.texts import Codes, Listed, Places, Spans, Texts
 
 _MAX_KEYS = 8192
@@ -178,9 +178,7 @@ class _Spanned:
         self._data, self._spans, self._where, self._groups = data, spans, where, groups
 
     def __call__(self, group: str) -> Texts:
-        at = 2 * self._groups[group]
-        starts, ends = self._spans[self._where, at], self._spans[self._where, at + 1]
-        return Spans(self._data, starts, ends)
+        return group_of(self._data, self._spans, self._groups[group], self._where)
 
 
 class _Matched:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from replay.grammar.kept import keep, recall
-from replay.grammar.texts import Codes, Spans, native
+from replay.grammar.texts import Codes, Places, Spans, native, rarest
 
 codes: Any = importlib.import_module("re._constants")
 parser: Any = importlib.import_module("re._parser")
@@ -61,7 +61,7 @@ class Pattern:
 
 @dataclass(slots=True)
 class Program:
-    """What the scanner runs. `names`: for each production its groups, by name; group g is the columns 2g and 2g + 1."""
+    """What the scanner runs. `names`: for each production its groups, by name; group g is the rows 2g and 2g + 1."""
 
     words: npt.NDArray[np.int32]
     sets: npt.NDArray[np.uint8]
@@ -76,14 +76,23 @@ class Program:
         return found
 
     def run(self, texts: Spans) -> tuple[npt.NDArray[np.int16], Codes]:
-        """Return which production took each text (-1: none, -2: Python is to say), and the columns of the groups: where
-        in the buffer they begin and end, below 0 where they took nothing.
+        """Return which production took each text (-1: none, -2: Python is to say), and a row for each begin and end of
+        a group: where in the buffer it is, below 0 where the group took nothing. Of a text only the groups of its
+        production are set.
         """
         taken = np.empty(len(texts), np.int16)
-        spans = np.empty((len(texts), self.slots), np.int32)
+        spans = np.empty((self.slots, len(texts)), np.int32)
         starts, ends = np.ascontiguousarray(texts.starts), np.ascontiguousarray(texts.ends)
         native.match(self.words, self.sets, texts.data, starts, ends, taken, spans)
         return taken, spans
+
+
+def group_of(data: bytes, spans: Codes, group: int, where: Places) -> Spans:
+    """What a group took of the texts at these places, from what Program.run tells."""
+    starts, ends = spans[2 * group], spans[2 * group + 1]
+    if len(where) < len(starts):
+        starts, ends = starts.take(where), ends.take(where)
+    return Spans(data, starts, ends)
 
 
 @dataclass(slots=True)
@@ -125,7 +134,7 @@ def _compiled(patterns: Sequence[Pattern]) -> Program:
         place = 0
         if len(needle) > 1:
             place = len(out.words)
-            out.words += [len(needle), *_packed(needle)]
+            out.words += [len(needle), rarest(needle), *_packed(needle)]
         at = table + 4 * number
         out.words[at : at + 4] = [len(out.words), 2 * (tree.state.groups - 1), _shortest(sequence), place]
         _sequence(out, sequence, frozenset())

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from replay.grammar.program import Pattern, compile_program
+from replay.grammar.program import Pattern, compile_program, group_of
 from replay.grammar.texts import Coded, Codes, Listed, Mask, Places, Spans, Texts, combined, is_native
 from replay.sources.model import MAX_LINE, Identity, Peeled, Wraps
 from replay.sources.wrappers import MAX_LAYERS, Form, Peeler, Writer, fits, is_partial
@@ -74,8 +74,7 @@ class ManyPeeler:
                 for number in np.unique(by[by >= 0]).tolist():
                     chosen = np.flatnonzero(by == number)
                     groups = {
-                        name: Spans(raws.data, spans[chosen, 2 * at], spans[chosen, 2 * at + 1])
-                        for name, at in self._program.names[number].items()
+                        name: group_of(raws.data, spans, at, chosen) for name, at in self._program.names[number].items()
                     }
                     work.layer(number, self._peeler.forms[number], active[chosen], groups)
         return work.result()
