@@ -140,3 +140,42 @@ def test_symbols_count_by_their_order(names: list[str]) -> None:
     text = "        a = torch.empty({0}, {1}, {0}, {2})"
     assert digest([text.format(*names)]) == digest([text.format("s0", "s1", "s2")])
     assert digest([text.format(*names)]) != digest([text.format("s0", "s0", "s2")])
+
+
+def test_the_buckets_that_ddp_optimizer_splits_at() -> None:
+    summary = [
+        "",
+        "DDPOptimizer used bucket cap 26214400 and created 2 buckets. Enable debug logs for detailed bucket info.",
+    ]
+    table = [
+        "",
+        "DDPOptimizer produced the following bucket assignments:",
+        "┌─────────┬────────────┬─────────────────┐",
+        "│   Index │   Size (b) │ Param Names     │",
+        "├─────────┼────────────┼─────────────────┤",
+        "│       0 │    1050624 │ L_net_3_weight_ │",
+        "├─────────┼────────────┼─────────────────┤",
+        "│         │            │ L_net_3_bias_   │",
+        "├─────────┼────────────┼─────────────────┤",
+        "│       1 │    2101248 │ L_net_0_weight_ │",
+        "└─────────┴────────────┴─────────────────┘",
+    ]
+    rows = parse([*v213(summary, level="I"), *v213(table), *v213(["---orig graph---", *BODY], "ddp_graphs")])
+    split, first, second = rows["ddp_buckets"]
+    assert (split["compile_id"], split["cap_bytes"], split["buckets"], split["line_no"]) == ("0/0", 26214400, 2, 2)
+    assert (first["bucket"], first["bytes"], first["parameters"], first["cap_bytes"]) == (0, 1050624, 2, 26214400)
+    assert first["names"] == "L_net_3_weight_;L_net_3_bias_"
+    assert (second["bucket"], second["names"], second["line_no"]) == (1, "L_net_0_weight_", 12)
+    assert len(rows["graphs"]) == 1
+    assert rows.counts.continuation >= len(table) - 2
+
+
+def test_a_table_of_buckets_that_is_cut_keeps_what_there_is() -> None:
+    table = [
+        "DDPOptimizer produced the following bucket assignments:",
+        "│       0 │    1050624 │ L_net_3_weight_ │",
+        "│  tor",
+    ]
+    (row,) = parse(v213(table))["ddp_buckets"]
+    assert (row["bucket"], row["bytes"]) == (0, 1050624)
+    assert "cap_bytes" not in row

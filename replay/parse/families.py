@@ -3,7 +3,7 @@ artifacts, by the marker in the header). Order is preference.
 """
 
 BY_HEADER: dict[str, tuple[str, ...]] = {
-    "torch": ("compile", "dynamic", "limit", "cache", "cudagraphs", "break_hint", "launcher", "c10d"),
+    "torch": ("compile", "dynamic", "limit", "cache", "cudagraphs", "break_hint", "ddp", "launcher", "c10d"),
     "c10": ("c10d", "device", "checks", "gloo"),
     "nccl": (
         "nccl_channel",

@@ -10,6 +10,7 @@ FAMILIES = frozenset(
         "compile",
         "compile_times",
         "cudagraphs",
+        "ddp",
         "dynamic",
         "graph_breaks",
         "graphs",

@@ -208,6 +208,17 @@ CREATE TABLE recompile_limits ( -- one row per "hit config.recompile_limit" warn
     cause VARCHAR -- id in the taxonomy of that kind
 );
 
+CREATE TABLE ddp_buckets ( -- where DDPOptimizer split a graph: one row a split, and one a bucket where the table of them was logged
+    @common,
+    compile_id VARCHAR, -- id in the line's header
+    cap_bytes BIGINT, -- bucket cap of DDP [bytes]
+    buckets INTEGER, -- how many buckets were made; NULL in the rows of single buckets
+    bucket INTEGER, -- number of the bucket, from 0; NULL in the row of the split
+    bytes BIGINT, -- size of the bucket's parameters [bytes]
+    parameters INTEGER, -- how many parameters it holds
+    names VARCHAR -- their names in the graph, in order, joined by ;
+);
+
 CREATE TABLE graph_breaks ( -- one row per logged break, fatal or not
     @common,
     compile_id VARCHAR, -- compile in which it came

@@ -13,6 +13,7 @@ from replay.parse.blocks.caches import Caches
 from replay.parse.blocks.compile_times import CompileTimes
 from replay.parse.blocks.compiles import Compiles
 from replay.parse.blocks.cudagraphs import CudaGraphs
+from replay.parse.blocks.ddp_buckets import DdpBuckets
 from replay.parse.blocks.graph_breaks import GraphBreaks
 from replay.parse.blocks.graphs import Graphs
 from replay.parse.blocks.guard_trees import GuardLines, GuardRows, GuardTrees
@@ -51,8 +52,8 @@ class _Part(Protocol):
 
 
 class TorchCompiler:
-    """Rows of compiles, compile_times, guards, guard_failures, symbols, recompile_limits, graph_breaks, graphs,
-    graph_ops, kernels, fusion_rounds, cache_events, cudagraphs, autotune, env and log_messages.
+    """Rows of compiles, compile_times, guards, guard_failures, symbols, recompile_limits, ddp_buckets, graph_breaks,
+    graphs, graph_ops, kernels, fusion_rounds, cache_events, cudagraphs, autotune, env and log_messages.
     """
 
     def __init__(self, sink: Sink) -> None:
@@ -75,6 +76,7 @@ class TorchCompiler:
             "compile_times": CompileTimes(sink),
             "dynamic": Symbols(sink),
             "schedule": Schedules(sink),
+            "ddp": DdpBuckets(sink),
         }
         self._parts = list(dict.fromkeys(self._by_family.values()))
 

@@ -39,7 +39,8 @@ _EXCEPTIONS = """
 """
 _SOURCES = """
     SELECT DISTINCT source FROM guard_failures WHERE source IS NOT NULL
-    UNION SELECT DISTINCT name FROM parameters WHERE name IS NOT NULL ORDER BY 1
+    UNION SELECT DISTINCT name FROM parameters WHERE name IS NOT NULL
+    UNION SELECT DISTINCT unnest(string_split(names, ';')) FROM ddp_buckets WHERE names IS NOT NULL ORDER BY 1
 """
 _KEYS = "SELECT DISTINCT name FROM metrics UNION SELECT DISTINCT name FROM env WHERE origin = 'app' ORDER BY name"
 _LONGEST = 64
