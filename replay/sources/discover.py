@@ -19,7 +19,7 @@ from replay.sources.copies import FEW_LINES, MANY_FILES, mark_copies
 from replay.sources.encoding import EncodingMissing, encoding_of, read_bytes
 from replay.sources.model import Hints, Inventory, Problem, SourceFile
 
-LOGS = frozenset({"text", "trace", "flight-recorder", "error-json", "compile-debug"})
+LOGS = frozenset({"text", "trace", "flight-recorder", "nccl-ras", "error-json", "compile-debug"})
 """Kinds that tell something about a run."""
 
 _HEAD = 64 << 10

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from replay.sources.layout import Name, Place
 
-_LOGS = {"text", "trace", "flight-recorder", "error-json", "compile-debug"}
+_LOGS = {"text", "trace", "flight-recorder", "nccl-ras", "error-json", "compile-debug"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from replay.grammar.executor import shared
 
 _JSON_LIMIT = 8 << 20
+_RAS_KEYS = (b'"communicators_count"', b'"communicators"', b'"nccl_version"')
 _RECORDER_KEYS = (b"profiling_name", b"pg_config", b"pg_status", b"nccl_comm_state", b"collective_seq_id")
 _BINARY_MAGIC = (
     (b"PK\x03\x04", "is a zip archive (or a checkpoint)"),
@@ -75,7 +76,7 @@ def is_recorder_pickle(head: bytes) -> bool:
 
 
 def json_kind(content: bytes, size: int) -> str | None:
-    """Kind of a file that is one JSON value: flight-recorder, error-json, source; None if it is none.
+    """Kind of a file that is one JSON value: flight-recorder, nccl-ras, error-json, source; None if it is none.
 
     `content` is all of it or, for a large one, its beginning.
     """
@@ -84,6 +85,8 @@ def json_kind(content: bytes, size: int) -> str | None:
         return None
     if b'"entries"' in content and any(b'"' + k + b'"' in content for k in _RECORDER_KEYS):
         return "flight-recorder"
+    if all(key in content for key in _RAS_KEYS):  # before it is read as JSON: not all versions write it well
+        return "nccl-ras"
     if size > min(len(content), _JSON_LIMIT):
         return None
     try:

@@ -27,7 +27,7 @@ CREATE TABLE files ( -- one row per file that was handed over
     file_id INTEGER, -- number, stable over re-ingest
     path VARCHAR, -- relative to LOGS; the file's name if LOGS is a file
     abspath VARCHAR, -- where it was when it was read
-    kind VARCHAR, -- text, trace (TORCH_TRACE), flight-recorder, error-json, compile-debug, source, binary, empty, unreadable
+    kind VARCHAR, -- text, trace (TORCH_TRACE), flight-recorder, nccl-ras (ncclras -f json), error-json, compile-debug, source, binary, empty, unreadable
     encoding VARCHAR, -- plain, gz, zst, bz2, xz
     size BIGINT, -- bytes on disk
     digest VARCHAR, -- fingerprint of size and content, decides whether the file is read again
@@ -462,7 +462,7 @@ CREATE TABLE ras_reports ( -- what NCCL's RAS service told of the ranks of a com
     node VARCHAR, -- node of the process
     of_pid BIGINT, -- its process id
     gpu VARCHAR, -- its GPU
-    text VARCHAR -- as logged
+    text VARCHAR -- as logged; of JSON in words
 );
 
 CREATE TABLE collectives ( -- one row per operation that a rank was heard to issue
