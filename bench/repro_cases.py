@@ -1,6 +1,7 @@
-"""Of the findings of labelled runs that a CPU can show, how many does a script show: python bench/repro_cases.py DIR
+"""How many findings of labelled runs that a CPU can show does a script show: python bench/repro_cases.py DIR [CASE ...]
 
-DIR holds folders with `logs/` and `truth.json`. Per case the first root that is right counts. Exit code 1 below 90 %.
+DIR holds folders with `logs/` and `truth.json`; without names of cases all are taken. Per case the first root that is
+right counts. Exit code 1 below 90 %.
 """
 
 import argparse
@@ -38,10 +39,14 @@ def one(case: Path) -> str | None:
 def main() -> int:
     """Measure all cases, print one line each and the share at the end."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("cases", type=Path)
+    parser.add_argument("folder", type=Path, metavar="DIR")
+    parser.add_argument("cases", nargs="*", metavar="CASE")
     parser.add_argument("--jobs", type=int, default=1)
     args = parser.parse_args()
-    cases = sorted(path.parent for path in args.cases.glob("*/truth.json"))
+    cases = sorted(path.parent for path in args.folder.glob("*/truth.json"))
+    if unknown := set(args.cases) - {case.name for case in cases}:
+        parser.error(f"{min(unknown)}: no such case in {args.folder}")
+    cases = [case for case in cases if not args.cases or case.name in args.cases]
     answers = []
     with ThreadPoolExecutor(args.jobs) as pool:
         for case, answer in zip(cases, pool.map(one, cases), strict=True):

@@ -133,6 +133,26 @@ def test_our_own_words_stay_where_a_part_of_them_is_somebodys_name() -> None:
     names.identifier("obj")
     assert names.chunk("___check_obj_id") == "___check_obj_id"
     assert names.chunk("my_obj") != "my_obj"
+    names.identifier("Zebra")
+    assert names.chunk("ZebraLoss") != "ZebraLoss"
+    names.anywhere["Runtime"] = "Folderx"
+    assert names.chunk("RuntimeError") == "RuntimeError"
+
+
+ACTORS = """\
+(AcmeTowerActor pid=4100) INFO 06-03 09:30:00 model_runner.py:146] loading
+(EngineCore_DP0 pid=4101) INFO 06-03 09:30:00 core.py:77] loading
+(RayWorkerWrapper pid=4102, ip=10.77.3.4) ERROR 06-03 09:31:12 worker_base.py:148] RuntimeError: AcmeTowerActor failed
+"""
+
+
+def test_classes_of_actors_are_no_hosts(tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text(ACTORS)
+    done = redact([str(tmp_path / "run.log")], tmp_path / "out")
+    shown = (tmp_path / "out" / "run.log").read_text()
+    assert "AcmeTower" not in shown
+    assert all(word in shown for word in ("EngineCore_DP0 ", "RayWorkerWrapper ", "RuntimeError: "))
+    assert done.replaced == {"name": 1, "address": 1}
 
 
 def test_stdin_is_read_and_the_diagnosis_is_compared(

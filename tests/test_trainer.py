@@ -154,6 +154,23 @@ def test_prose_and_code_are_no_metrics(line):
     assert rows.of("step_lines", "step") == rows.of("metrics", "name") == rows.of("activities", "kind") == []
 
 
+@pytest.mark.parametrize(
+    ("line", "settings"),
+    [
+        ("For debugging consider passing CUDA_LAUNCH_BLOCKING=1.", []),
+        ("try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", []),
+        ("You may want to set `NCCL_P2P_DISABLE=1`", []),
+        ("set NCCL_P2P_DISABLE=1 to avoid hangs", []),
+        ("Set TORCHDYNAMO_VERBOSE=1 for the internal stack trace", []),
+        ("set OMP_NUM_THREADS=4", [("OMP_NUM_THREADS", "4")]),
+        ("Running with OMP_NUM_THREADS=4", [("OMP_NUM_THREADS", "4")]),
+        ("env: NCCL_DEBUG=INFO OMP_NUM_THREADS=1", [("NCCL_DEBUG", "INFO"), ("OMP_NUM_THREADS", "1")]),
+    ],
+)
+def test_what_is_advised_is_not_set(line, settings):
+    assert parse(line).of("env", "name", "value") == settings
+
+
 ACTIVITIES = [
     ("writing ckpt/step2_rank0.pt", "save", "begin", None, None),
     ("wrote ckpt/step2_rank0.pt in 2 ms", "save", "end", None, 0.002),

@@ -1,13 +1,14 @@
 """Runs every recipe that needs no GPU, and its fix, and records what came of it: python -m replay.repro.check_all
 
-The record lies beside this module, one file per minor version of torch (checked/2.13.json). `diagnose` may print advice
-as `fix:` where the check of its cause passed.
+The record lies beside this module, one file per minor version of torch (checked/2.13.json); with names of causes only
+their rows are made anew. `diagnose` may print advice as `fix:` where the check of its cause passed.
 """
 
 import argparse
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from replay.repro import fill, loop, sandbox, verify
 from replay.repro.checked import FOLDER, minor
@@ -41,7 +42,10 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="scripts at a time")
     args = parser.parse_args()
     torch = sandbox.needs_torch()
-    wanted = [(c, r) for c, r in causes() if r.needs == "cpu" and (not args.causes or c in args.causes)]
+    on_cpu = [(c, r) for c, r in causes() if r.needs == "cpu"]
+    if unknown := set(args.causes) - {cause for cause, _ in on_cpu}:
+        parser.error(f"{min(unknown)}: no recipe shows it without a GPU")
+    wanted = [(c, r) for c, r in on_cpu if not args.causes or c in args.causes]
     with ThreadPoolExecutor(args.jobs) as pool:
         rows = []
         for row in pool.map(lambda pair: check(*pair), wanted):
@@ -50,12 +54,19 @@ def main() -> int:
             fix = {True: "fix: gone", False: "fix: NOT gone", None: ""}[row["fix"]]  # type: ignore[index]
             sys.stdout.write(f"{row['cause']:<32} {row['recipe']:<18} {row['seconds']:>5} s  {verdict}  {fix}\n")
             sys.stdout.flush()
-    if not args.causes:
-        FOLDER.mkdir(exist_ok=True)
-        (FOLDER / f"{minor(torch)}.json").write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    _record(FOLDER / f"{minor(torch)}.json", rows, [(r.recipe, c) for c, r in on_cpu])
     bad = [row["cause"] for row in rows if not row["verified"] or row["fix"] is False]
     sys.stdout.write(f"{len(rows) - len(bad)} of {len(rows)} verified, with their fix where there is one\n")
     return 1 if bad else 0
+
+
+def _record(file: Path, rows: list[dict[str, object]], order: list[tuple[str, str]]) -> None:
+    """Put rows into the record in the order of the recipes; what no recipe shows any more is left out of it."""
+    old = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    known = {(row["recipe"], row["cause"]): row for row in [*old, *rows]}
+    file.parent.mkdir(exist_ok=True)
+    kept = [known[key] for key in order if key in known]
+    file.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -81,6 +81,8 @@ class Trainer:
             case "not_finite":
                 self._not_finite(segment, reading)
                 return
+            case "advice":
+                return
             case "timers":
                 figures = [replace(f, name=f"{f.name}_ms") for f in reading.figures]
                 self._metrics(segment, figures, self._last_step, reading.epoch)

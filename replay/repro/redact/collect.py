@@ -1,5 +1,6 @@
 """Which names of a run are private: what its tables say of hosts, people, files and functions."""
 
+import re
 from collections.abc import Iterator
 
 from replay.parse.places import is_installed
@@ -44,6 +45,9 @@ _SOURCES = """
 """
 _KEYS = "SELECT DISTINCT name FROM metrics UNION SELECT DISTINCT name FROM env WHERE origin = 'app' ORDER BY name"
 _LONGEST = 64
+_ACTOR = re.compile(r"([A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*)(?:_[A-Z]+[0-9]+)*(?![A-Za-z0-9_.-])")
+"""What Ray and vLLM call a writer: an actor's class, and its place in a group (`EngineCore_DP0`). Hosts and pods are
+written in small letters."""
 
 
 def _column(run: Run, query: str) -> Iterator[str]:
@@ -58,7 +62,9 @@ def collect(run: Run, names: Names, places: Places) -> None:
         for word in key.split("."):
             names.keep(word)
     for host in (*_column(run, _HOSTS), *_column(run, _LABELS)):
-        if len(host) <= _LONGEST and not _is_address(host):
+        if actor := _ACTOR.match(host):
+            _identifiers(names, actor[1])
+        elif len(host) <= _LONGEST and not _is_address(host):
             names.host(host)
     for user in _column(run, _USERS):
         names.user(user)

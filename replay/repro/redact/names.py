@@ -250,7 +250,7 @@ class Names:
     def _part(self, text: str) -> str:
         """A name inside a longer one: `torchinductor_ada`, `l_self_modules_tower_`, `TowerBackward`."""
         known = self.anywhere.get(text)
-        if known is not None or len(text) < 4:
+        if known is not None or len(text) < 4 or is_public(text):
             return text if known is None else known
         if self._inside is None:
             self._inside = tuple(sorted((n for n in self.anywhere if len(n) > 3), key=lambda n: (-len(n), n)))

@@ -6,7 +6,7 @@ from replay.report.model import Report
 
 
 def _story(report: Report) -> dict[str, Any]:
-    """What is compared: causes, ranks, steps, times, certainty and how lines were understood."""
+    """What is compared: causes, ranks, steps, times, certainty, lines of proof, and how lines were understood."""
     c = report.coverage
     findings = sorted(
         (
@@ -21,7 +21,7 @@ def _story(report: Report) -> dict[str, Any]:
             str(f.t),
             str(f.cost_s),
             f.certainty,
-            len(f.evidence),
+            sorted((e.line or 0, -1 if e.rank is None else e.rank) for e in f.evidence),
         )
         for f in report.findings
     )
