@@ -117,14 +117,20 @@ def test_a_private_key_is_masked_and_what_follows_is_not(prefix: str) -> None:
 
 def test_hosts_that_lines_of_nccl_cut_are_replaced_in_both_halves() -> None:
     names = Names()
-    for host in ("vm", "gpubox-7"):
+    for host in ("vm", "acm", "gpubox-7"):
         names.host(host)
-    vm, box = names.chunk("vm"), names.chunk("gpubox-7")
-    lines = ["Channel 0vm:12:12 [0] NCCL INFO x", "a gpugpubox-7:8:9 [1] NCCL INFO y", "box-7:8:9 [1] NCCL INFO z"]
+    acm, box = names.chunk("acm"), names.chunk("gpubox-7")
+    assert acm != "acm"
+    lines = [
+        "Channel 0acm:12:12 [0] NCCL INFO x", "a gpugpubox-7:8:9 [1] NCCL INFO y", "box-7:8:9 [1] NCCL INFO z",
+        "NET/3 (6/48acm:12:12 [0] NCCL INFO x", "Channel 0vm:12:12 [0] NCCL INFO x",
+    ]  # fmt: skip
     assert _rewritten(lines, names) == [
-        f"Channel 0{vm}:12:12 [0] NCCL INFO x",
+        f"Channel 0{acm}:12:12 [0] NCCL INFO x",
         f"a {box[:3]}{box}:8:9 [1] NCCL INFO y",
         f"{box[3:]}:8:9 [1] NCCL INFO z",
+        f"NET/3 (6/48{acm}:12:12 [0] NCCL INFO x",
+        "Channel 0vm:12:12 [0] NCCL INFO x",
     ]
 
 

@@ -19,7 +19,7 @@ from replay.expert.load import load_rules
 from replay.report.build import build
 from replay.repro import fill, sandbox, shrink, trusted, verify
 from replay.repro.check_all import check
-from replay.repro.checked import checked
+from replay.repro.checked import checked, notes
 from replay.repro.recipe import Fix, Recipe, causes, recipe_for, recipes
 from replay.repro.script import Plan, Value, literal, render
 from replay.resources import folder
@@ -153,11 +153,33 @@ def test_a_version_that_is_none_is_refused() -> None:
 
 
 def test_advice_that_was_checked_with_a_stand_in_is_not_told_as_checked() -> None:
-    stand_ins = {cause for cause, recipe in ALL if recipe.shows[cause].stand_in}
+    stand_ins = {(recipe.recipe, cause) for cause, recipe in ALL if recipe.shows[cause].stand_in}
     told = checked("2.13.0+cpu")
     assert told
-    assert "rank-killed" in stand_ins
+    assert ("rank-dies", "rank-killed") in stand_ins
     assert not stand_ins & told.keys()
+
+
+def test_advice_is_told_as_checked_by_the_recipe_of_its_rule_and_the_torch_of_its_run() -> None:
+    report = build(recompile())
+    (run,), (root, *_) = report.runs, report.roots
+    shown = replace(root, cause="precision-drift", repro={"recipe": "numbers", "with": {}})
+
+    def told(torch: str | None, recipe: str) -> str | None:
+        findings = (replace(shown, repro={"recipe": recipe, "with": {}}),)
+        return notes(replace(report, runs=(replace(run, torch=torch),), findings=findings)).get(root.fingerprint)
+
+    by_ranks, by_runs = (told("2.13.0+cpu", recipe) for recipe in ("numbers", "two-runs"))
+    assert by_ranks is not None
+    assert by_runs is not None
+    assert by_ranks != by_runs
+    assert by_ranks.startswith("checked on torch 2.13: ")
+    assert [
+        told(None, "numbers"),
+        told("1.0.0", "numbers"),
+        told("../2.13", "numbers"),
+        told("2.13.0", "recompile"),
+    ] == [None] * 4
 
 
 def test_shrinking_ends_small_and_the_same_each_time() -> None:
@@ -195,10 +217,11 @@ print("torch._inductor.exc.InductorError: CppCompileError: C++ compile error")
 """
 CARRIED = f"""\
 import os, sys
-if sys.argv[1:] == ["minify"]:
-    os.makedirs("debug/checkpoints")
+if sys.argv[1] == "minify":
+    _, _, folder = sys.argv[1:]
+    os.makedirs(folder)
     for nodes, text in ((3, "print('something else failed')"), (9, {FAILS!r} + "# nine nodes")):
-        with open(f"debug/checkpoints/{{nodes}}.py", "w") as file:
+        with open(f"{{folder}}/{{nodes}}.py", "w") as file:
             file.write(text)
 else:
     assert sys.argv[1:] == ["run"]
@@ -260,7 +283,10 @@ mod = Repro()
 if __name__ == "__main__":
     from torch._dynamo.repro.after_aot import run_repro
     with torch.no_grad():
-        run_repro(mod, load_args, accuracy=False, command="run", save_dir=None, tracing_mode="real", check_str=None)
+        run_repro(
+            mod, load_args, accuracy=False, command="minify", save_dir="/nowhere/checkpoints", tracing_mode="real",
+            check_str=None,
+        )
 """
 
 

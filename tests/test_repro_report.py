@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from replay.cli.main import main
+from replay.errors import CannotTell, InputError
 from replay.repro.make import NAMES, RECORD, REPORT, Orders, chosen, make
 from replay.repro.outcome import Outcome
 from replay.repro.redact.vocabulary import is_public
@@ -32,8 +33,8 @@ def died() -> Iterator[Run]:
         yield run
 
 
-def _made(run: Run, out: Path, **orders: bool) -> tuple[Outcome, str]:
-    outcome = make(run, chosen(run, None), out, Orders(**orders), lambda _: None)
+def _made(of: Run, out: Path, **orders: bool) -> tuple[Outcome, str]:
+    outcome = make(of, chosen(of, None), out, Orders(**orders), lambda _: None)
     return outcome, (out / REPORT).read_text(encoding="utf-8")
 
 
@@ -152,3 +153,37 @@ def test_the_command_cannot_tell_where_no_script_can_be_run(tmp_path: Path, caps
     assert main([*command, "--run", "--format", "json"]) == 3
     assert json.loads(capsys.readouterr().out)["status"] == "no script"
     assert (tmp_path / "out" / REPORT).exists()
+
+
+def test_what_an_earlier_finding_left_is_taken_away_and_what_is_not_ours_is_kept(died: Run, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    _made(died, out)
+    for name in ("fixed.py", "graph.py", "logs/rank0.log"):
+        (out / name).parent.mkdir(exist_ok=True)
+        (out / name).write_text("of another finding")
+    _made(died, out)
+    assert {path.name for path in out.iterdir()} == {"repro.py", RECORD, REPORT, NAMES}
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "repro.py").write_text("my own")
+    with pytest.raises(InputError, match="not of `replay repro`"):
+        _made(died, mine)
+    assert (mine / "repro.py").read_text() == "my own"
+    with pytest.raises(InputError, match="is a file"):
+        _made(died, mine / "repro.py")
+
+
+def test_nothing_is_written_where_a_script_cannot_be_run(
+    died: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("replay.repro.sandbox.torch_version", lambda: None)
+    with pytest.raises(CannotTell, match="needs torch"):
+        _made(died, tmp_path / "out", run=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_is_put_into_the_logs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "run.log").write_text(XID)
+    assert main(["repro", str(tmp_path), "f1", "--out", str(tmp_path / "out")]) == 2
+    assert "lies inside the logs" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

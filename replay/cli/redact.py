@@ -32,6 +32,10 @@ def redact(
     listed = names or out.with_name(out.name + ".names.json")
     if listed.resolve().is_relative_to(out.resolve()):
         raise InputError(f"{listed}: the list of names must not lie in what is shown")
+    if listed.exists():
+        raise InputError(f"{listed}: is there already; name another file with --names")
+    if names is not None and not names.parent.is_dir():
+        raise InputError(f"{names.parent}: no such folder")
     done = write(logs, out)
     with os.fdopen(os.open(listed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
         file.write(done.table())

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from replay.repro.make import Orders
     from replay.repro.outcome import Outcome
 
-GRAPH = "graph.py"
-
 
 class Device(StrEnum):
     """Where a script runs."""
@@ -74,14 +72,20 @@ def repro(
     finding = _finding_named(source.logs)
     wanted = Wanted(ranks, dict(_pair(text) for text in parameter or ()))
     orders = Orders(run, shrink, check_fix, device.value, trust, seed, not no_redact, wanted)
+    for name in source.logs:
+        if (place := Path(name).expanduser()).is_dir() and out.resolve().is_relative_to(place.resolve()):
+            raise UsageError(f"{out}: lies inside the logs; name another folder with --out")
     with source.open() as opened:
         shown = chosen(opened, finding)
-        _carried(source, shown, orders, out)
         outcome = make(opened, shown, out, orders, _tell)
+        if not outcome.interrupted:
+            _carried(source, shown, orders, out)
     if output is ReproFormat.JSON:
         screen.write(json.dumps(asdict(outcome), indent=1) + "\n")
     else:
         screen.write("\n".join(_text(outcome, out)) + "\n")
+    if outcome.interrupted:
+        raise KeyboardInterrupt
     if outcome.is_bad:
         raise typer.Exit(1)
     if outcome.status in {"needs CUDA", "no script"} and (run or shrink or check_fix):
@@ -90,8 +94,10 @@ def repro(
 
 def _finding_named(logs: list[str]) -> str | None:
     """Take the finding's id, as F1, off the end of what was named."""
-    if len(logs) > 1 and logs[-1].startswith("F") and logs[-1][1:].isdigit() and not Path(logs[-1]).exists():
-        return logs.pop()
+    last = logs[-1].upper()
+    if len(logs) > 1 and last.startswith("F") and last[1:].isdigit() and not Path(logs[-1]).exists():
+        logs.pop()
+        return last
     return None
 
 
@@ -110,6 +116,7 @@ def _carried(source: Source, finding: "Finding", orders: "Orders", out: Path) ->
     """Name the scripts that lie in the logs; with trust, show and run them, and make one that shows it smaller."""
     from replay.report.wording import visible
     from replay.repro import trusted
+    from replay.repro.make import GRAPH
 
     wanted = trusted.expected(finding.cause)
     for script in trusted.carried(source.logs):
@@ -128,7 +135,6 @@ def _carried(source: Source, finding: "Finding", orders: "Orders", out: Path) ->
         _tell(f"{name}: {how} after {ran.ended.seconds:.0f} s and {shows}: {visible(ran.ended.tail[-200:])}")
         if orders.shrink and ran.verdict.verified:
             smallest = trusted.minify(ran, wanted, _tell)
-            out.mkdir(parents=True, exist_ok=True)
             (out / GRAPH).write_text(smallest.text, encoding="utf-8")
             _tell(f"{out / GRAPH}: the smallest graph that shows it, {len(smallest.text.splitlines())} lines")
 

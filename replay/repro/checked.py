@@ -17,14 +17,15 @@ def minor(version: str) -> str:
     return ".".join(version.split("+", maxsplit=1)[0].split(".")[:2])
 
 
-def checked(version: str | None) -> Mapping[str, str]:
-    """Return the causes whose advice was checked on this minor version of torch, with what was done."""
+def checked(version: str | None) -> Mapping[tuple[str, str], str]:
+    """Return what advice was checked on this minor version of torch: recipe and cause, and what was done."""
     file = FOLDER / f"{minor(version)}.json" if version else None
     # A version comes from a log: only a number may name a file.
     if file is None or not minor(version or "").replace(".", "").isdigit() or not file.is_file():
         return {}
     rows = json.loads(file.read_text(encoding="utf-8"))
-    return {row["cause"]: row["fix_says"] for row in rows if row["verified"] and row["fix"] and not row["stand_in"]}
+    passed = [row for row in rows if row["verified"] and row["fix"] and not row["stand_in"]]
+    return {(row["recipe"], row["cause"]): row["fix_says"] for row in passed}
 
 
 def notes(report: Report) -> dict[str, str]:
@@ -33,6 +34,7 @@ def notes(report: Report) -> dict[str, str]:
     found = {}
     for finding in report.roots:
         version = torch.get(finding.run)
-        if says := checked(version).get(finding.cause):
+        recipe = (finding.repro or {}).get("recipe", "")
+        if says := checked(version).get((recipe, finding.cause)):
             found[finding.fingerprint] = f"checked on torch {minor(version or '')}: {says}"
     return found

@@ -5,11 +5,12 @@ A cause that no script can show gets its report all the same.
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from replay.errors import UsageError
+from replay.errors import InputError, UsageError
 from replay.report.model import Finding
 from replay.repro import fill, loop, sandbox, trusted, verify
 from replay.repro.fill import Wanted
@@ -21,7 +22,8 @@ from replay.repro.script import Plan, render
 from replay.repro.shrink import WORLD, shrink
 from replay.run import Run
 
-SCRIPT, FIXED, RECORD, REPORT, NAMES = "repro.py", "fixed.py", "repro.json", "REPORT.md", "REPORT.names.json"
+SCRIPT, FIXED, LOGS, GRAPH = "repro.py", "fixed.py", "logs", "graph.py"
+RECORD, REPORT, NAMES = "repro.json", "REPORT.md", "REPORT.names.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,11 @@ class Orders:
     seed: int = 0
     redact: bool = True
     wanted: Wanted = field(default_factory=Wanted)
+
+    @property
+    def runs(self) -> bool:
+        """Whether the script is run at all."""
+        return self.run or self.shrink or self.check_fix
 
 
 def chosen(run: Run, name: str | None) -> Finding:
@@ -58,38 +65,64 @@ def chosen(run: Run, name: str | None) -> Finding:
 def make(run: Run, finding: Finding, out: Path, orders: Orders, told: Callable[[str], None]) -> Outcome:
     """Write the script and the bug report of a finding into a folder, and run, shrink and check it as ordered.
 
-    Raises UsageError where the recipe cannot do what was asked for, CannotTell where a script cannot be run.
+    Raises UsageError where the recipe cannot do what was asked for, InputError where the folder is not for this,
+    CannotTell where a script cannot be run; nothing is written then.
     """
     if orders.trust and not orders.run:
         trusted.refuse_without_run()
-    out.mkdir(parents=True, exist_ok=True)
-    plan: Plan | None = None
-    if recipe_for(finding.cause) is None:
-        outcome = _unshown(finding)
-    else:
-        plan, outcome = _script(fill.plan(run, finding, orders.wanted), finding, out, orders, told)
-    (out / RECORD).write_text(json.dumps(asdict(outcome), indent=1) + "\n", encoding="utf-8")
+    plan = fill.plan(run, finding, orders.wanted) if recipe_for(finding.cause) is not None else None
+    if plan is not None and orders.device == "cuda":
+        plan = replace(plan, device="cuda")
+    if plan is not None and orders.runs and _has_device(plan, orders):
+        sandbox.needs_torch()
+    _make_room(out)
+    outcome = _unshown(finding) if plan is None else _outcome(plan, finding, "written")
+    _record(outcome, out)  # whose folder it is stands there also if somebody stops what comes now
+    if plan is not None:
+        plan, outcome = _script(plan, finding, out, orders, told)
+        _record(outcome, out)
     _report(Bug(run, finding, outcome, plan), out, redact=orders.redact)
     return outcome
+
+
+def _make_room(out: Path) -> None:
+    """Make the folder, or take away what an earlier call has left in it: nothing of another finding stays.
+
+    Raises InputError if somebody else's files are in it.
+    """
+    if out.is_dir() and not (out / RECORD).is_file() and any(out.iterdir()):
+        raise InputError(f"{out}: has files that are not of `replay repro`; name another folder")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}: is a file; name a folder")
+    out.mkdir(parents=True, exist_ok=True)
+    for name in (SCRIPT, FIXED, GRAPH, REPORT, NAMES):
+        (out / name).unlink(missing_ok=True)
+    shutil.rmtree(out / LOGS, ignore_errors=True)
+
+
+def _has_device(plan: Plan, orders: Orders) -> bool:
+    return not plan.on_cuda or (orders.device != "cpu" and sandbox.has_cuda())
 
 
 def _script(
     plan: Plan, finding: Finding, out: Path, orders: Orders, told: Callable[[str], None]
 ) -> tuple[Plan, Outcome]:
-    plan = replace(plan, device="cuda") if orders.device == "cuda" else plan
     (out / SCRIPT).write_text(render(plan), encoding="ascii")
-    if plan.on_cuda and (orders.device == "cpu" or not sandbox.has_cuda()):
+    if not _has_device(plan, orders):
         why = "this script needs a GPU; it was written and not run"
         return plan, replace(_outcome(plan, finding, "needs CUDA"), why=why)
-    if orders.run or orders.shrink or orders.check_fix:
+    if orders.runs:
         return _run(plan, finding, out, orders, told)
     return plan, _outcome(plan, finding, "written")
+
+
+def _record(outcome: Outcome, out: Path) -> None:
+    (out / RECORD).write_text(json.dumps(asdict(outcome), indent=1) + "\n", encoding="utf-8")
 
 
 def _report(bug: Bug, out: Path, *, redact: bool) -> None:
     """Write the bug report, and the list of what was replaced in it for its owner only."""
     names = out / NAMES
-    names.unlink(missing_ok=True)
     if not redact:
         (out / REPORT).write_text(render_report(bug, Unmasked()), encoding="utf-8", errors="replace")
         return
@@ -107,7 +140,7 @@ def _report(bug: Bug, out: Path, *, redact: bool) -> None:
 def _run(plan: Plan, finding: Finding, out: Path, orders: Orders, told: Callable[[str], None]) -> tuple[Plan, Outcome]:
     torch = sandbox.needs_torch()
     told(f"running {SCRIPT} on {plan.world} ranks")
-    trial = loop.try_plan(plan, verify.expected(plan, finding), keep_logs=out / "logs")
+    trial = loop.try_plan(plan, verify.expected(plan, finding), keep_logs=out / LOGS)
     runs, interrupted = 1, False
     shrunk: tuple[str, ...] = ()
     if orders.shrink and trial.verdict.verified:
@@ -121,7 +154,7 @@ def _run(plan: Plan, finding: Finding, out: Path, orders: Orders, told: Callable
         plan, runs, interrupted = replace(best.plan, tight=True), runs + best.runs, best.interrupted
         (out / SCRIPT).write_text(render(plan), encoding="ascii")
         if shrunk and not interrupted:  # its logs, and how long it takes, are what is handed on
-            trial = loop.try_plan(plan, verify.expected(plan, finding), keep_logs=out / "logs")
+            trial = loop.try_plan(plan, verify.expected(plan, finding), keep_logs=out / LOGS)
     outcome = _outcome(plan, finding, "verified" if trial.verdict.verified else "not verified")
     outcome = replace(
         outcome, why=trial.verdict.why_not, found=trial.verdict.found, seconds=round(trial.ended.seconds, 1),

@@ -16,6 +16,8 @@ from replay.repro.sandbox import Ended, Limits
 from replay.repro.verify import Expected, Verdict
 
 NAMES = ("fx_graph_runnable", "minifier_launcher", "repro_")
+CHECKPOINTS = "checkpoints"
+"""Folder in which torch's minifier leaves each smaller graph."""
 MOST_BYTES = 2 * 2**20
 SECONDS, MINIFY_SECONDS = 120.0, 1800.0
 _MOST_JUDGED = 5
@@ -83,10 +85,12 @@ def minify(shown: Trusted, wanted: Expected, told: Callable[[str], None]) -> Tru
         copy.write_text(shown.text, encoding="utf-8")
         told("torch's minifier is at work (interrupt it to take what it has)")
         try:
-            sandbox.run(copy, work, Limits(seconds=MINIFY_SECONDS), arguments=["minify"])
+            # the launcher's own folder is a path of the machine that wrote it
+            arguments = ["minify", "--save-dir", str(work / CHECKPOINTS)]
+            sandbox.run(copy, work, Limits(seconds=MINIFY_SECONDS), arguments=arguments)
         except KeyboardInterrupt:
             told("stopped")
-        left = sorted(work.rglob("checkpoints/*.py"), key=lambda path: (path.stat().st_size, path.name))
+        left = sorted(work.rglob(f"{CHECKPOINTS}/*.py"), key=lambda path: (path.stat().st_size, path.name))
         texts = [path.read_text(encoding="utf-8", errors="replace") for path in left[:_MOST_JUDGED]]
     for text in texts:
         smaller = _try(text, wanted)

@@ -109,11 +109,11 @@ class Names:
             self._learn(text, self._replace("name", text))
 
     def host(self, text: str) -> None:
-        """Learn the name of a host, pod or container; of one with a domain, both."""
+        """Learn the name of a host, pod or container; of one with a domain, both. Two letters (`vm`) name nobody."""
         first, dot, rest = text.partition(".")
         if (
             text in self.anywhere or not first or first == "localhost" or _GROUPS.fullmatch(first)
-            or (is_public(first) and first.isalpha() and len(first) > 2)
+            or (is_public(first) and first.isalpha())
         ):  # fmt: skip
             return
         new = self._lead("host", first)

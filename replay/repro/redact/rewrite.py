@@ -211,7 +211,17 @@ class Rewriter:
             return (known + "-" * (len(lead) - len(lead.rstrip("-"))) if known else self._names.chunk(lead)) + whole[
                 len(lead) :
             ]
+        if kind == "path" and not self._learns:
+            return self._cut_path(whole, found.string[found.end() :])
         return self._kinds[kind](whole)
+
+    def _cut_path(self, whole: str, after: str) -> str:
+        """A path; but where a header of NCCL cut off a ratio (`6/48gpu-7:12:12 [0]`), its host is no part of it."""
+        if _is_header(after):
+            for host in self._names.table["host"]:
+                if host in self._names.anywhere and whole.endswith(host):
+                    return self._tokens_of(whole[: -len(host)]) + self._names.anywhere[host]
+        return self._path(whole)
 
     def _secret_value(self, value: str) -> str:
         return value if is_public(value) else self._names.secret(value)
