@@ -1,7 +1,8 @@
 """Is the diagnosis of redacted logs that of the logs: python bench/redact_cases.py DIR [CASE ...]
 
-DIR holds folders with `logs/`; without names of cases all are taken. Compared are causes, ranks, times, certainty, the
-lines of proof and how each line was understood (`replay/repro/redact/same.py`). Exit code 1 if one differs.
+DIR holds folders with `logs/`; without names of cases all are taken. Compared are causes, ranks, times, certainty and
+the lines of proof (`replay/repro/redact/same.py`); lines that are understood otherwise are counted. Exit code 1 if a
+diagnosis differs.
 """
 
 import argparse
@@ -13,13 +14,14 @@ from replay.errors import ReplayError
 from replay.repro.redact.files import redact
 
 
-def one(logs: Path) -> list[str]:
-    """Return how the diagnosis of the redacted logs differs, a sentence each."""
+def one(logs: Path) -> tuple[list[str], int]:
+    """Return how the diagnosis of the redacted logs differs, a sentence each, and how many lines do."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            return redact([str(logs)], Path(folder) / "out").differences
+            done = redact([str(logs)], Path(folder) / "out")
         except ReplayError as error:
-            return [str(error)]
+            return [str(error)], 0
+    return done.differences, done.otherwise
 
 
 def main() -> int:
@@ -34,9 +36,10 @@ def main() -> int:
     wrong = 0
     cases = [case for case in cases if not args.cases or case.name in args.cases]
     for case in cases:
-        differs = one(case / "logs")
+        differs, otherwise = one(case / "logs")
         wrong += bool(differs)
-        print(f"{case.name:<40} {'; '.join(differs) or 'the same'}", flush=True)
+        lines = f", {otherwise} lines otherwise" if otherwise else ""
+        print(f"{case.name:<40} {'; '.join(differs) or 'the same'}{lines}", flush=True)
     print(f"{len(cases) - wrong} of {len(cases)} the same")
     return 1 if wrong else 0
 

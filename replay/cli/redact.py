@@ -44,6 +44,8 @@ def redact(
     for path, why in done.left_out:
         sys.stderr.write(f"left out: {path} ({why})\n")
     sys.stderr.write(f"{listed}: the list of names; keep it to yourself\n")
+    if done.otherwise:
+        sys.stderr.write(f"{done.otherwise} lines are understood otherwise than before, as where others cut a path\n")
     if done.differences:
         for line in done.differences:
             sys.stderr.write(f"replay: {visible(line[:_MOST_SHOWN])}\n")

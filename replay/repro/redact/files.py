@@ -21,7 +21,7 @@ from replay.repro.redact.collect import collect
 from replay.repro.redact.names import Names
 from replay.repro.redact.places import Places
 from replay.repro.redact.rewrite import Rewriter
-from replay.repro.redact.same import differences
+from replay.repro.redact.same import differences, lines_otherwise
 from replay.run import Run, open_run
 from replay.sources.discover import discover
 from replay.sources.encoding import Chunks, EncodingMissing, read_bytes
@@ -51,6 +51,8 @@ class Redacted:
     names: Names = field(default_factory=Names)
     differences: list[str] = field(default_factory=list)
     """How the diagnosis of what was written differs from that of the logs, a sentence each."""
+    otherwise: int = 0
+    """Lines that are understood otherwise than in the logs."""
 
     @property
     def replaced(self) -> dict[str, int]:
@@ -112,7 +114,8 @@ def _redact(logs: list[str], out: Path, hints: Hints, tell: Tell) -> Redacted:
             raise InputError(f"{error.filename or out}: cannot be written ({error.strerror})") from error
     tell("comparing", 0, 1)
     with open_run([out], hints=hints) as run:
-        result.differences = differences(before, run.report())
+        after = run.report()
+    result.differences, result.otherwise = differences(before, after), lines_otherwise(before, after)
     return result
 
 

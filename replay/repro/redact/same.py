@@ -6,8 +6,7 @@ from replay.report.model import Report
 
 
 def _story(report: Report) -> dict[str, Any]:
-    """What is compared: causes, ranks, steps, times, certainty, lines of proof, and how lines were understood."""
-    c = report.coverage
+    """What is compared: causes, ranks, steps, times, certainty and lines of proof."""
     findings = sorted(
         (
             f.run,
@@ -33,7 +32,6 @@ def _story(report: Report) -> dict[str, Any]:
         ],
         "first finding": report.findings[0].cause if report.findings else None,
         "findings": findings,
-        "lines": (c.lines, c.parsed, c.continuation, c.plain, c.malformed),
     }  # fmt: skip
 
 
@@ -41,6 +39,12 @@ def differences(before: Report, after: Report) -> list[str]:
     """Return what differs, one sentence each; nothing where the diagnosis is the same."""
     old, new = _story(before), _story(after)
     return [_told(what, old[what], new[what]) for what in old if old[what] != new[what]]
+
+
+def lines_otherwise(before: Report, after: Report) -> int:
+    """Return how many lines at least are understood otherwise: of two halves of a path, none is known for one."""
+    old, new = ((c.lines, c.parsed, c.continuation, c.plain, c.malformed) for c in (before.coverage, after.coverage))
+    return max(abs(a - b) for a, b in zip(old, new, strict=True))
 
 
 def _told(what: str, old: Any, new: Any) -> str:
