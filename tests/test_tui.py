@@ -17,7 +17,7 @@ from replay.report.wording import visible
 from replay.tui.app import ReplayApp
 from replay.tui.core import goal, marks, wanted
 from replay.tui.core.window import Mark, laid
-from replay.tui.keys import KEYS
+from replay.tui.keys import KEYS, SIDE_KEYS
 from replay.tui.layout import stand
 from replay.tui.palette import JOINT, ODD_JOINT, SEVERE, SHAPES
 from replay.tui.panel import wrapped
@@ -282,6 +282,7 @@ def test_every_key_is_in_the_help_and_in_the_palette(tmp_path: Path) -> None:
     for key in KEYS:
         assert key.shown in shown
         assert any(title.startswith(key.help) for title in commands)
+    assert all(key.shown in shown for key in SIDE_KEYS)
 
 
 def test_a_command_of_the_palette_is_run(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """The rows at the rim: where one is, what was just said, and which keys there are."""
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len
 
 from replay.report.wording import count
@@ -73,14 +75,10 @@ def _play(session: Session) -> str:
     return f"{way if session.is_playing else '‖'} ×{abs(speed):g}{' back' if speed < 0 else ''} "
 
 
-Keys = tuple[tuple[str, str], ...]
-"""Keys as they are shown, with what they do."""
-
-
 class KeysBar(Bar):
     """The keys of a screen of its own, in the order of their use."""
 
-    def __init__(self, keys: Keys) -> None:
+    def __init__(self, keys: Sequence[tuple[str, str]]) -> None:
         super().__init__()
         self._keys = keys
 

@@ -94,7 +94,7 @@ class EventsPanel(Panel):
     def enter(self) -> None:
         """Follow the chain from here."""
         if self.session:
-            self.session.follow()
+            self.session.tour.follow()
 
     def click(self, row: int, cell: int) -> None:
         """Go to an event."""

@@ -30,19 +30,23 @@ class FindingsPanel(Panel):
         order = session.story.order()
         if not order:
             return "findings", "none"
-        at = f"{order.index(session.finding) + 1}/{len(order)}" if session.finding in order else f"{len(order)}"
-        return "findings", f"{session.finding} ▸ {at}" if session.finding in order else at
+        at = (
+            f"{order.index(session.tour.finding) + 1}/{len(order)}"
+            if session.tour.finding in order
+            else f"{len(order)}"
+        )
+        return "findings", f"{session.tour.finding} ▸ {at}" if session.tour.finding in order else at
 
     def _tree(self) -> list[Node]:
         session = self.session
         if session is None or session.story is None:
             return []
-        if session.finding != self._followed:  # gone to with a key: unfold it, and stand on it
-            self._followed = session.finding
-            if session.finding is not None:
-                self._unfolded |= {session.finding}
+        if session.tour.finding != self._followed:  # gone to with a key: unfold it, and stand on it
+            self._followed = session.tour.finding
+            if session.tour.finding is not None:
+                self._unfolded |= {session.tour.finding}
                 keys = [n.key for n in session.story.visible(self._unfolded)]
-                self._at = keys.index(session.finding) if session.finding in keys else 0
+                self._at = keys.index(session.tour.finding) if session.tour.finding in keys else 0
         return session.story.visible(self._unfolded)
 
     def rows(self, width: int, height: int) -> Sequence[Row]:
@@ -108,9 +112,9 @@ class FindingsPanel(Panel):
             return
         if node.role in {"root", "finding"} and node.finding is not None:
             self._followed = node.finding
-            session.to_finding(node.finding)
+            session.tour.to(node.finding)
         elif node.ref is not None:
-            session.to_ref(node.ref)
+            session.travel.to_ref(node.ref)
             session.say(f"{node.text}  {node.note}" if node.role == "link" else node.note or node.text)
 
     def enter(self) -> None:

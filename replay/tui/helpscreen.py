@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from replay.tui.core.spans import STATES
-from replay.tui.keys import GROUPS, KEYS
+from replay.tui.keys import GROUPS, KEYS, SIDE_GROUPS, SIDE_KEYS
 from replay.tui.palette import JOINT, ODD_JOINT, SEVERE, SHAPES
 from replay.tui.panel import Panel, Row, padded, wrapped
 
@@ -20,7 +20,8 @@ _COLUMN = 58
 
 def help_rows(palette: "Palette", width: int) -> list[Row]:
     """Return the help in rows of `width` cells: as many columns as there is room for."""
-    blocks = [_keys(palette, group, title) for group, title in GROUPS.items()] + [_pictures(palette)]
+    blocks = [_keys(palette, group, title) for group, title in (GROUPS | SIDE_GROUPS).items()]
+    blocks.insert(len(GROUPS), _pictures(palette))
     columns = max(width // _COLUMN, 1)
     if columns == 1:
         return [row for block in blocks for row in [*block, []]]
@@ -42,7 +43,7 @@ def help_rows(palette: "Palette", width: int) -> list[Row]:
 
 def _keys(p: "Palette", group: str, title: str) -> list[Row]:
     rows: list[Row] = [[(f" {title}", p.strong)]]
-    for key in KEYS:
+    for key in (*KEYS, *SIDE_KEYS):
         if key.group == group:
             texts = wrapped(key.help, _COLUMN - 13, 4)
             rows.append([(f"  {padded(key.shown, 9)} ", p.link), (texts[0], p.text)])

@@ -1,6 +1,9 @@
 """The keys, written once: bindings, footer, help, command palette and the handbook are made of this list."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from textual.binding import Binding, BindingType
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,49 @@ KEYS = (
     Key("q,ctrl+q", "quit", "q", "quit", "leave", "take", 16),
 )  # fmt: skip
 
+MOVES = (
+    Key("up,k", "move(-1)", "↑ k", "up", "up", "side"),
+    Key("down,j", "move(1)", "↓ j", "down", "down", "side"),
+    Key("pageup", "move(-20)", "PgUp", "page", "a page up", "side"),
+    Key("pagedown", "move(20)", "PgDn", "page", "a page down", "side"),
+)
+"""What moves in each screen beside the main one."""
+WHAT_IF = (
+    Key("space,x", "take_out", "space", "take out, put back", "take a cause out, or put it back", "what-if", 1),
+    Key("0", "nothing", "0", "as it was", "put everything back", "what-if", 2),
+    Key("enter", "line", "⏎", "go to its line", "go to the line that first tells of the cause", "what-if", 3),
+    Key("escape,q,w", "leave", "esc", "back", "back to the run", "what-if", 4),
+)
+REPRO = (
+    Key("w", "write", "w", "write it", "write the script and a report", "repro", 1),
+    Key("r", "run", "r", "run it", "write it, ask, and run it", "repro", 2),
+    Key("escape,q,x", "leave", "esc", "stop, back", "stop what runs; back to the run", "repro", 3),
+)
+SQL = (
+    Key("enter", "enter", "⏎", "ask", "ask the query; of an answer: go to the place that the row names", "SQL", 1),
+    Key("tab", "other", "tab", "complete", "complete a name; of an answer: back to the query", "SQL", 2),
+    Key("left,h", "sideways(-1)", "← h", "left", "columns of the answer further left", "SQL"),
+    Key("right,l", "sideways(1)", "→ l", "right", "columns of the answer further right", "SQL"),
+)
+SQL_ALWAYS = (
+    Key("ctrl+o", "other", "^o", "answer", "between query and answer", "SQL", 3),
+    Key("ctrl+e", "export", "^e", "export", "write the whole answer to a file", "SQL", 4),
+    Key("escape", "leave", "esc", "back", "stop what is asked; back to the run", "SQL", 6),
+)
+"""Keys of the SQL pad that its query does not take for text."""
+SQL_TEXT = (Key("ctrl+j", "newline", "^j", "line", "break the line of the query", "SQL", 5),)
+
+
+def bindings(keys: Sequence[Key], *, always: bool = False) -> list[BindingType]:
+    """Return keys as Textual binds them; `always`: before what has the focus takes them."""
+    return [Binding(key.keys, key.action, key.short, show=False, priority=always) for key in keys]
+
+
+def footer(keys: Sequence[Key]) -> list[tuple[str, str]]:
+    """Return how the keys of a footer are shown and called, in its order."""
+    return [(key.shown, key.short) for key in sorted(keys, key=lambda key: key.footer) if key.footer]
+
+
 GROUPS = {
     "step": "step through the run",
     "why": "find out why",
@@ -86,3 +132,6 @@ GROUPS = {
     "panel": "panels",
     "take": "the rest",
 }
+SIDE_GROUPS = {"what-if": "what-if (w)", "SQL": "SQL (s)", "repro": "repro (x)"}
+"""Groups of the screens beside the main one."""
+SIDE_KEYS = (*WHAT_IF, *SQL, *SQL_ALWAYS, *SQL_TEXT, *REPRO)

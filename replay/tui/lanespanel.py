@@ -34,13 +34,13 @@ class LanesPanel(Panel):
 
     def wanted_height(self) -> int:
         """Return the rows that all lanes take, with title, ruler and legend."""
-        return (len(self.session.lanes) if self.session else 1) + 3
+        return (len(self.session.view.lanes) if self.session else 1) + 3
 
     def title(self) -> tuple[str, str]:
         """What lanes there are, and how much time is shown."""
         session = self.session
         assert session is not None, "titles are asked for when there is something to look at"
-        told = lanes.summary(session.grouping, session.lanes)
+        told = lanes.summary(session.view.grouping, session.view.lanes)
         window = session.walk.window
         if not session.book.track.is_timed:
             return "ranks × order", "these logs have no stamps"
@@ -51,13 +51,13 @@ class LanesPanel(Panel):
         """Ruler, lanes around the one looked at, legend."""
         session = self.session
         assert session is not None, "rows are asked for when there is something to look at"
-        made = session.lanes
+        made = session.view.lanes
         notes = max((len(_named(lane)) for lane in made), default=1)
         self._label = min(notes, _LABEL_MOST if width < 110 else _LABEL_MOST + _NOTE_MOST) + 3
         self._cells = max(width - self._label, 1)
         legend = height >= min(len(made) + 2, 6)
         room = max(height - 1 - legend, 1)
-        here = session.lane()
+        here = session.view.at(session.walk.place.rank)
         self._top = min(max(self._top, here - room + 1, 0), here, max(len(made) - room, 0))
         window, book = session.walk.window, session.book
         marks = ruler(window, self._cells, book.first, book.steps, book.step_ends)
@@ -153,9 +153,9 @@ class LanesPanel(Panel):
     def enter(self) -> None:
         """Unfold the group, or fold it."""
         if self.session:
-            n = self.session.lane()
-            lane = self.session.lanes[n]
-            head = next((m for m in reversed(self.session.lanes[: n + 1]) if m.key), None) if lane.depth else lane
+            n = self.session.view.at(self.session.walk.place.rank)
+            lane = self.session.view.lanes[n]
+            head = next((m for m in reversed(self.session.view.lanes[: n + 1]) if m.key), None) if lane.depth else lane
             if head is not None:
                 self.session.unfold(head)
 
@@ -165,7 +165,7 @@ class LanesPanel(Panel):
         n = self._top + row - 1
         if session is None:
             return
-        lane = session.lanes[n] if row > 0 and n < len(session.lanes) else None
+        lane = session.view.lanes[n] if row > 0 and n < len(session.view.lanes) else None
         if cell < self._label:
             if lane is not None and lane.key:
                 session.unfold(lane)

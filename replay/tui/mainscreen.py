@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.events import Resize
 from textual.screen import Screen
 
@@ -13,7 +13,7 @@ from replay.tui.core.session import Session
 from replay.tui.core.take import markdown
 from replay.tui.eventspanel import EventsPanel
 from replay.tui.findingspanel import FindingsPanel
-from replay.tui.keys import KEYS
+from replay.tui.keys import KEYS, bindings
 from replay.tui.lanespanel import LanesPanel
 from replay.tui.layout import DECK, NARROW, stand
 from replay.tui.panel import Drawn, Panel
@@ -29,7 +29,7 @@ _TICK_S = 0.1
 class MainScreen(Screen[None]):
     """Panels around one cursor. Actions hand on to the session; what is drawn comes from there."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding(k.keys, k.action, k.short, show=False) for k in KEYS]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(KEYS)
     DEFAULT_CSS = """
     MainScreen { layout: vertical; overflow: hidden; }
     MainScreen Panel, MainScreen Bar { position: absolute; }
@@ -40,8 +40,6 @@ class MainScreen(Screen[None]):
         self._deck = "findings"
         self._full: str | None = None
         self._stood: tuple[int, int, int, str, str | None] | None = None
-        self._is_made = False
-        """Whether the panels are there: an answer of a desk may come before them."""
 
     @property
     def _session(self) -> Session:
@@ -61,7 +59,6 @@ class MainScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Keys go to the findings first: that is what one came for."""
-        self._is_made = True
         self.stand_panels()
         self.query_one(FindingsPanel).focus()
         self.set_interval(_TICK_S, self._tick)
@@ -75,10 +72,11 @@ class MainScreen(Screen[None]):
 
     def stand_panels(self) -> None:
         """Stand panels and bars as the size allows, if that is another way than they stand."""
-        if not self._is_made:
+        lanes = self.query(LanesPanel)
+        if not lanes:  # an answer of a desk may come before the panels are there, and when they are gone
             return
         width, height = self.size
-        wanted = (width, height, self.query_one(LanesPanel).wanted_height(), self._deck, self._full)
+        wanted = (width, height, lanes.first().wanted_height(), self._deck, self._full)
         if not width or not height or wanted == self._stood:
             return
         self._stood = wanted
@@ -136,15 +134,15 @@ class MainScreen(Screen[None]):
 
     def action_finding(self, direction: int) -> None:
         """Next or last finding."""
-        self._session.next_finding(direction)
+        self._session.tour.next(direction)
 
     def action_follow(self) -> None:
         """One link of the causal chain."""
-        self._session.follow()
+        self._session.tour.follow()
 
     def action_difference(self) -> None:
         """Where ranks part."""
-        self._session.first_difference()
+        self._session.travel.first_difference()
 
     def action_back(self) -> None:
         """Back."""
@@ -178,7 +176,7 @@ class MainScreen(Screen[None]):
 
     def action_run(self, direction: int) -> None:
         """Another run."""
-        self._session.next_run(direction)
+        self._session.travel.next_run(direction)
 
     # Play
 
@@ -204,7 +202,7 @@ class MainScreen(Screen[None]):
 
     def action_goto(self) -> None:
         """Go somewhere."""
-        self.app.push_screen(PromptScreen("go to", goal.HELP, "", self._session.go))
+        self.app.push_screen(PromptScreen("go to", goal.HELP, "", self._session.travel.go))
 
     def action_clear(self) -> None:
         """Give the screen back to all panels, or take the filter away."""
@@ -221,15 +219,15 @@ class MainScreen(Screen[None]):
 
     def action_what_if(self) -> None:
         """The run without something."""
-        self.app.push_screen(WhatIfScreen(self._session.finding))
+        self.app.push_screen(WhatIfScreen(self._session.tour.finding))
 
     def action_repro(self) -> None:
         """The finding as a script."""
         session = self._session
-        if session.story is None or session.finding is None:
+        if session.story is None or session.tour.finding is None:
             session.say("go to a finding first (n)", is_error=True)
         else:
-            self.app.push_screen(ReproScreen(session.finding))
+            self.app.push_screen(ReproScreen(session.tour.finding))
 
     # Panels
 
@@ -274,7 +272,7 @@ class MainScreen(Screen[None]):
     def action_copy(self) -> None:
         """Copy as Markdown."""
         self.app.copy_to_clipboard(markdown(self._session))
-        what = self._session.finding or "this place"
+        what = self._session.tour.finding or "this place"
         self._session.say(f"copied {what} as Markdown (if your terminal lets programs write to the clipboard)")
 
     def action_screenshot(self) -> None:

@@ -5,25 +5,20 @@ import signal
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual import work
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.screen import Screen
+from textual.binding import BindingType
 
 from replay.report.wording import visible
-from replay.tui.bars import Keys, KeysBar
+from replay.tui.bars import KeysBar
 from replay.tui.core import repro
 from replay.tui.core.repro import Script
-from replay.tui.core.session import Session
+from replay.tui.keys import REPRO, bindings, footer
 from replay.tui.panel import Panel, Row, cut, wrapped
 from replay.tui.prompt import PromptScreen
-
-if TYPE_CHECKING:
-    pass
-
-_KEYS: Keys = (("w", "write it"), ("r", "run it"), ("↑↓", "move"), ("esc", "stop, back"))
+from replay.tui.sidescreen import SideScreen
 
 
 class ScriptPanel(Panel):
@@ -70,44 +65,25 @@ class ScriptPanel(Panel):
         self.redraw()
 
 
-class ReproScreen(Screen[None]):
+class ReproScreen(SideScreen):
     """Nothing is written and nothing is run before a key says so."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,x", "leave", "back", show=False),
-        Binding("up,k", "move(-1)", show=False),
-        Binding("down,j", "move(1)", show=False),
-        Binding("pageup", "move(-20)", show=False),
-        Binding("pagedown", "move(20)", show=False),
-        Binding("w", "write", show=False),
-        Binding("r", "run", show=False),
-    ]
-    DEFAULT_CSS = """
-    ReproScreen { layout: vertical; background: $background; }
-    """
+    MOVED = ScriptPanel.NAME
+    BINDINGS: ClassVar[list[BindingType]] = bindings(REPRO)
 
     def __init__(self, finding: str) -> None:
         super().__init__()
         self._finding = finding
         self._process: Process | None = None
 
-    @property
-    def _session(self) -> Session:
-        from replay.tui.app import ReplayApp
-
-        assert isinstance(self.app, ReplayApp), "this screen is of this app"
-        assert self.app.session is not None, "this screen is shown when a run is open"
-        return self.app.session
-
     def compose(self) -> ComposeResult:
         """The script and the keys."""
         yield ScriptPanel(self._finding)
-        yield KeysBar(_KEYS)
+        yield KeysBar(footer(REPRO))
 
     def on_mount(self) -> None:
         """Ask for the script."""
-        self.query_one(ScriptPanel).focus()
-        session = self._session
+        session = self.session
         finding = session.story.finding(self._finding) if session.story is not None else None
         assert finding is not None, "the main screen asks for findings that there are"
         place = session.run.path
@@ -156,7 +132,7 @@ class ReproScreen(Screen[None]):
     @work(exclusive=True)
     async def _make(self, *, run: bool) -> None:
         self.say(["running it, and it once more with the advised change … (esc stops it)" if run else "writing …"])
-        command = repro.command(self._session.run.path, self._finding, run=run)
+        command = repro.command(self.session.run.path, self._finding, run=run)
         process = await asyncio.create_subprocess_exec(
             *command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, start_new_session=True
         )
@@ -177,16 +153,12 @@ class ReproScreen(Screen[None]):
         if self._process is not None:
             stop(self._process)
 
-    def action_move(self, direction: int) -> None:
-        """Move the script."""
-        self.query_one(ScriptPanel).move(direction)
-
     def action_leave(self) -> None:
         """Stop what runs, else go back."""
         if self._process is not None:
             stop(self._process)
-            return
-        self.app.pop_screen()
+        else:
+            super().action_leave()
 
 
 def stop(process: Process) -> None:

@@ -82,7 +82,7 @@ class StatePanel(Panel):
     def enter(self) -> None:
         """Follow the chain from here."""
         if self.session:
-            self.session.follow()
+            self.session.tour.follow()
 
     def click(self, row: int, cell: int) -> None:
         """Look at a rank of a group."""

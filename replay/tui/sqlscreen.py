@@ -4,34 +4,23 @@ names.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.events import Key
-from textual.screen import Screen
 from textual.widgets import TextArea
 
-from replay.tui.bars import Bar, Keys, KeysBar
+from replay.tui.bars import Bar, KeysBar
 from replay.tui.core import pad
 from replay.tui.core.pad import Answer, History, Names
+from replay.tui.keys import SQL, SQL_ALWAYS, SQL_TEXT, bindings, footer
 from replay.tui.panel import Panel, Row, cut, padded
 from replay.tui.prompt import PromptScreen
-
-if TYPE_CHECKING:
-    from replay.tui.app import ReplayApp
+from replay.tui.sidescreen import SideScreen
 
 _CELL_MOST = 60
-_KEYS: Keys = (
-    ("⏎", "ask"),
-    ("tab", "complete"),
-    ("↑↓", "history"),
-    ("^o", "answer"),
-    ("^e", "export"),
-    ("^j", "line"),
-    ("esc", "back"),
-)
 _FIRST = "SELECT kind, severity, count(*) AS n FROM events GROUP BY ALL ORDER BY n DESC"
 
 
@@ -40,7 +29,7 @@ class QueryArea(TextArea):
     history.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+j", "newline", "new line", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(SQL_TEXT, always=True)
 
     def action_newline(self) -> None:
         """Break the line."""
@@ -157,13 +146,13 @@ class AnswerPanel(Panel):
         leave = self._app.pop_screen
         if row.get("file_id", "").isdecimal() and row.get("line_no", "").isdecimal():
             leave()
-            session.to_line(int(row["file_id"]), int(row["line_no"]))
+            session.travel.to_line(int(row["file_id"]), int(row["line_no"]))
         elif row.get("finding_id"):
             leave()
-            session.to_finding(row["finding_id"])
+            session.tour.to(row["finding_id"])
         elif row.get("path") and row.get("line_no", "").isdecimal():
             leave()
-            session.go(f"{row['path']}:{row['line_no']}")
+            session.travel.go(f"{row['path']}:{row['line_no']}")
         elif (t := row.get("t_lo") or row.get("t")) and t.replace(".", "", 1).isdecimal():
             leave()
             session.to_time(float(t), int(row["rank"]) if row.get("rank", "").isdecimal() else None)
@@ -181,24 +170,12 @@ def _cell(text: str, width: int, is_right: bool) -> str:
     return " " * (width - cell_len(shown)) + shown if is_right else padded(shown, width)
 
 
-class SqlScreen(Screen[None]):
+class SqlScreen(SideScreen):
     """Query above, answer below."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "back", show=False, priority=True),
-        Binding("ctrl+e", "export", "export", show=False, priority=True),
-        Binding("ctrl+o", "other", "to the answer", show=False, priority=True),
-        Binding("up,k", "move(-1)", show=False),
-        Binding("down,j", "move(1)", show=False),
-        Binding("pageup", "move(-20)", show=False),
-        Binding("pagedown", "move(20)", show=False),
-        Binding("left,h", "sideways(-1)", show=False),
-        Binding("right,l", "sideways(1)", show=False),
-        Binding("enter", "enter", show=False),
-        Binding("tab", "other", show=False),
-    ]
+    MOVED = AnswerPanel.NAME
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(SQL), *bindings(SQL_ALWAYS, always=True)]
     DEFAULT_CSS = """
-    SqlScreen { layout: vertical; background: $background; }
     SqlScreen QueryArea { height: 6; border: none; padding: 0 1; background: $panel; color: $foreground; }
     SqlScreen QueryArea:focus { border: none; }
     """
@@ -210,13 +187,6 @@ class SqlScreen(Screen[None]):
         self._names: Names | None = None
         self._is_asking = False
 
-    @property
-    def _app(self) -> "ReplayApp":
-        from replay.tui.app import ReplayApp
-
-        assert isinstance(self.app, ReplayApp), "the pad is of this app"
-        return self.app
-
     def compose(self) -> ComposeResult:
         """Query, hint, answer, keys."""
         area = QueryArea(
@@ -226,13 +196,12 @@ class SqlScreen(Screen[None]):
         yield area
         yield HintBar()
         yield AnswerPanel()
-        yield KeysBar(_KEYS)
+        yield KeysBar(footer([*SQL, *SQL_ALWAYS, *SQL_TEXT]))
 
     def on_mount(self) -> None:
         """Names for completion are read meanwhile."""
         self.query_one(QueryArea).focus()
-        if self._app.session:
-            self._app.session.slow.ask("names", Names, self._know)
+        self.session.slow.ask("names", Names, self._know)
 
     def _know(self, names: Names) -> None:
         self._names = names
@@ -296,14 +265,14 @@ class SqlScreen(Screen[None]):
 
     def action_run(self) -> None:
         """Ask the query."""
-        session, text = self._app.session, self.query_one(QueryArea).text.strip()
-        if session is None or not text:
+        text = self.query_one(QueryArea).text.strip()
+        if not text:
             return
         self._history.add(text)
         self._nth = len(self._history.queries)
         self._is_asking = True
         self.say("asking … (esc stops it)")
-        session.slow.ask("sql", lambda con: pad.ask(con, text), self._answered, self._failed)
+        self.session.slow.ask("sql", lambda con: pad.ask(con, text), self._answered, self._failed)
 
     def _answered(self, answer: Answer) -> None:
         self._is_asking = False
@@ -327,20 +296,16 @@ class SqlScreen(Screen[None]):
         self.app.push_screen(PromptScreen("export to", ".csv, .jsonl or .parquet", "answer.csv", self._export))
 
     def _export(self, name: str) -> None:
-        session, answer = self._app.session, self.query_one(AnswerPanel).answer
-        if session is None or answer is None or not name.strip():
+        answer = self.query_one(AnswerPanel).answer
+        if answer is None or not name.strip():
             return
-        place, query, target = session.run.path, answer.query, Path(name.strip())
-        session.slow.ask("sql", lambda con: pad.export(con, place, query, target), self.say, self._failed)
+        place, query, target = self.session.run.path, answer.query, Path(name.strip())
+        self.session.slow.ask("sql", lambda con: pad.export(con, place, query, target), self.say, self._failed)
 
     def action_other(self) -> None:
         """Between query and answer."""
         here = self.query_one(QueryArea).has_focus
         (self.query_one(AnswerPanel) if here else self.query_one(QueryArea)).focus()
-
-    def action_move(self, direction: int) -> None:
-        """Another row of the answer."""
-        self.query_one(AnswerPanel).move(direction)
 
     def action_sideways(self, direction: int) -> None:
         """Other columns of the answer."""
@@ -352,7 +317,7 @@ class SqlScreen(Screen[None]):
 
     def action_leave(self) -> None:
         """Stop what is being asked, else go back."""
-        if self._is_asking and self._app.session:
-            self._app.session.slow.interrupt()
-            return
-        self.app.pop_screen()
+        if self._is_asking:
+            self.session.slow.interrupt()
+        else:
+            super().action_leave()

@@ -2,34 +2,25 @@
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
-from textual.screen import Screen
+from textual.binding import BindingType
 
 from replay.report.whatif import headline, replayed
 from replay.report.wording import duration
 from replay.simulate import Change
-from replay.tui.bars import Keys, KeysBar
+from replay.tui.bars import KeysBar
 from replay.tui.core import pictures, whatif
 from replay.tui.core.session import Session
 from replay.tui.core.spans import NOTHING, STATES, Cells
 from replay.tui.core.whatif import Item, Tried
+from replay.tui.keys import WHAT_IF, bindings, footer
 from replay.tui.palette import SHAPES
 from replay.tui.panel import Panel, Row, padded, wrapped
+from replay.tui.sidescreen import SideScreen
 
-if TYPE_CHECKING:
-    pass
-
-_KEYS: Keys = (
-    ("space", "take out, put back"),
-    ("↑↓", "choose"),
-    ("0", "as it was"),
-    ("⏎", "go to its line"),
-    ("esc", "back"),
-)
 _LABEL = 14
 
 
@@ -123,48 +114,30 @@ class WhatIfPanel(Panel):
             self.redraw()
 
 
-class WhatIfScreen(Screen[None]):
+class WhatIfScreen(SideScreen):
     """Opened at a finding, the run is shown without its cause at once."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,w", "leave", "back", show=False),
-        Binding("up,k", "move(-1)", show=False),
-        Binding("down,j", "move(1)", show=False),
-        Binding("space,x", "take_out", show=False),
-        Binding("0", "nothing", show=False),
-        Binding("enter", "line", show=False),
-    ]
-    DEFAULT_CSS = """
-    WhatIfScreen { layout: vertical; background: $background; }
-    """
+    MOVED = WhatIfPanel.NAME
+    BINDINGS: ClassVar[list[BindingType]] = bindings(WHAT_IF)
 
     def __init__(self, finding: str | None) -> None:
         super().__init__()
         self._finding = finding
 
-    @property
-    def _session(self) -> Session:
-        from replay.tui.app import ReplayApp
-
-        assert isinstance(self.app, ReplayApp), "this screen is of this app"
-        assert self.app.session is not None, "this screen is shown when a run is open"
-        return self.app.session
-
     def compose(self) -> ComposeResult:
         """The panel and its keys."""
         yield WhatIfPanel()
-        yield KeysBar(_KEYS)
+        yield KeysBar(footer(WHAT_IF))
 
     def on_mount(self) -> None:
         """Ask what can be taken out."""
-        self.query_one(WhatIfPanel).focus()
-        run_id = self._session.book.run_id
-        self._session.slow.ask("what-if", lambda con: whatif.tried(con, run_id, Change()), self._list, self._fail)
+        run_id = self.session.book.run_id
+        self.session.slow.ask("what-if", lambda con: whatif.tried(con, run_id, Change()), self._list, self._fail)
 
     def _list(self, found: Tried) -> None:
         if not self.is_attached:
             return
-        panel, story = self.query_one(WhatIfPanel), self._session.story
+        panel, story = self.query_one(WhatIfPanel), self.session.story
         panel.items, panel.tried, panel.note = whatif.items(found.outcome), found, ""
         key = whatif.of_finding(panel.items, story.finding(self._finding) if story and self._finding else None)
         if key is not None:
@@ -183,10 +156,10 @@ class WhatIfScreen(Screen[None]):
         self._try(frozenset())
 
     def _try(self, out: frozenset[str]) -> None:
-        panel, book = self.query_one(WhatIfPanel), self._session.book
+        panel, book = self.query_one(WhatIfPanel), self.session.book
         panel.out, panel.note = out, "simulating …"
         wanted, run_id = whatif.change(panel.items, out, book.ranks), book.run_id
-        self._session.slow.ask("what-if", lambda con: whatif.tried(con, run_id, wanted), self._show, self._fail)
+        self.session.slow.ask("what-if", lambda con: whatif.tried(con, run_id, wanted), self._show, self._fail)
         panel.redraw()
 
     def _show(self, found: Tried) -> None:
@@ -201,19 +174,15 @@ class WhatIfScreen(Screen[None]):
             panel.note = " ".join(str(error).split())
             panel.redraw()
 
-    def action_move(self, direction: int) -> None:
-        """Another cause."""
-        self.query_one(WhatIfPanel).move(direction)
-
     def action_line(self) -> None:
         """Go to the line where the cause is first told."""
         panel = self.query_one(WhatIfPanel)
         cause = panel.items[panel.at].cause if panel.items else None
         if cause is not None and cause.path is not None:
             self.app.pop_screen()
-            self._session.go(f"{cause.path}:{cause.line}")
+            self.session.travel.go(f"{cause.path}:{cause.line}")
 
     def action_leave(self) -> None:
         """Back to the run."""
-        self._session.slow.interrupt()
-        self.app.pop_screen()
+        self.session.slow.interrupt()
+        super().action_leave()

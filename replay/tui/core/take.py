@@ -8,7 +8,7 @@ from replay.tui.core.window import since
 
 def markdown(session: Session) -> str:
     """Return the finding that was gone to last; else the event, with its raw lines and what the ranks were doing."""
-    told = session.story.finding(session.finding) if session.story and session.finding else None
+    told = session.story.finding(session.tour.finding) if session.story and session.tour.finding else None
     if told is not None:
         return render_finding(told)
     place, book, view = session.walk.place, session.book, session.focus.source
