@@ -44,7 +44,7 @@ def record(cause: str, recipe: Recipe, kind: str, torch: str) -> str:
         if fix is not None:
             trial = loop.try_fix(plan, fix, wanted, keep_logs=logs)
             healthy = {"cause": None, "ranks": None, "also": [], "why": f"as {cause}, but {fix.says}"}
-            if trial.verdict.verified:
+            if trial.verdict.verified and not trial.verdict.found:  # another cause may have come instead
                 told.append(f"mended {keep(f'{cause}-mended', logs, healthy)}")
     return "; ".join(told)
 

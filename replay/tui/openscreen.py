@@ -143,7 +143,7 @@ class _Picture(Drawn):
     def _reading(self, screen: OpenScreen, width: int, height: int) -> list[Row]:
         p, progress = self.palette, screen.progress
         rows: list[Row] = [[(" replay ", p.head_focus), (f"  {self._app.logs}", p.dim)], []]
-        share = min(progress.done / progress.total, 1.0) if progress.total else 0.0
+        share = opening.share(progress)
         bar = max(width - 12, 10)
         full = int(bar * share)
         rows.append([("  ", p.text), ("█" * full, p.link), ("░" * (bar - full), p.dim), (f" {share:>4.0%}", p.strong)])

@@ -34,6 +34,8 @@ class WhatIfPanel(Panel):
         self.at = 0
         self.items: tuple[Item, ...] = ()
         self.out: frozenset[str] = frozenset()
+        self.was: Tried | None = None
+        """The run replayed as it was: shown beside the changed one, for the model tells work and waiting of both."""
         self.tried: Tried | None = None
         self.note = "simulating the run as it was …"
 
@@ -78,7 +80,7 @@ class WhatIfPanel(Panel):
 
     def _lanes(self, session: Session, tried: Tried, width: int, height: int) -> list[Row]:
         book = session.book
-        if tried.spans is None or height < 3:
+        if tried.spans is None or self.was is None or self.was.spans is None or height < 3:
             return []
         cells = max(width - _LABEL - 11, 10)
         window = book.window()
@@ -87,10 +89,10 @@ class WhatIfPanel(Panel):
         ends = {r.rank: r for r in tried.outcome.ranks}
         for rank in whatif.most_changed(tried.outcome, (height - 1) // 2):
             told = ends[rank]
-            rows.append(self._lane(f"rank {rank} was", pictures.codes((rank,), book.spans, edges), told.logged_s))
+            rows.append(self._lane(f"rank {rank} was", pictures.codes((rank,), self.was.spans, edges), told.replayed_s))
             rows.append(self._lane("would be", pictures.codes((rank,), tried.spans, edges), told.changed_s))
-        told_by = f"{SHAPES['running']} its own work  {SHAPES['waiting']} waiting for others"
-        return [*rows, [(f"{'would be:':>{_LABEL - 1}} {told_by}", self.palette.dim)]]
+        told_by = f"{SHAPES['running']} its own work, compiling too  {SHAPES['waiting']} waiting for others"
+        return [*rows, [(f"{'':>{_LABEL - 1}} {told_by}", self.palette.dim)]]
 
     def _lane(self, label: str, codes: Cells, seconds: float) -> Row:
         p = self.palette
@@ -138,7 +140,7 @@ class WhatIfScreen(SideScreen):
         if not self.is_attached:
             return
         panel, story = self.query_one(WhatIfPanel), self.session.story
-        panel.items, panel.tried, panel.note = whatif.items(found.outcome), found, ""
+        panel.items, panel.was, panel.tried, panel.note = whatif.items(found.outcome), found, found, ""
         key = whatif.of_finding(panel.items, story.finding(self._finding) if story and self._finding else None)
         if key is not None:
             panel.at = [item.key for item in panel.items].index(key)

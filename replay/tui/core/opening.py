@@ -42,8 +42,17 @@ def told(progress: Progress, seconds: float) -> str:
     return text
 
 
+def share(progress: Progress) -> float:
+    """Return how much was read, 0 to 1: all of it where something else is done by now."""
+    if progress.stage not in {"looking", "reading"}:
+        return 1.0
+    return min(progress.done / progress.total, 1.0) if progress.total else 0.0
+
+
 def at(files: Sequence[Listed], progress: Progress) -> int:
     """Return the position of the file that is being read; behind the last where all were."""
+    if share(progress) == 1.0:
+        return len(files)
     done = progress.done
     for n, file in enumerate(files):
         if done < file.size:
