@@ -339,6 +339,21 @@ def test_repro_writes_only_when_it_is_told_to(tmp_path: Path) -> None:
     held(corpus("recompile-one-rank"), ["x"], tmp_path, look)
 
 
+def test_a_script_is_run_to_its_end_and_judged(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+
+    async def look(app: ReplayApp, pilot: Any) -> list[str]:
+        await pilot.press("r", "y", "e", "s", "enter")
+        while any("running it" in row or "making the script" in row for row in screen(app)):
+            await pilot.pause(0.05)
+        return screen(app)
+
+    shown = held(corpus("recorded/recompile-dtype"), ["x"], tmp_path, look)
+    assert any("verified, in repro-F1/ with REPORT.md" in row for row in shown), shown
+    assert any("with the advised change the cause is gone" in row for row in shown), shown
+    assert "verified" in (tmp_path / "repro-F1" / "REPORT.md").read_text()
+
+
 def test_states_marks_and_folds_differ_in_shape_not_only_in_colour() -> None:
     shapes = [*SHAPES.values(), *SEVERE.values(), JOINT, ODD_JOINT]
     assert len(set(shapes)) == len(shapes)
