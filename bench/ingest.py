@@ -1,16 +1,17 @@
 """Ingest to disk against lnav on the same bytes, in turns; CPU seconds, not wall-clock.
 
-    python bench/ingest.py [--mb 200] [--runs 3] [--set coll info dynamo guards]
+    python bench/ingest.py [--mb 200] [--runs 3] [--set coll info dynamo guards trace]
 
-Four sets are written: operations of NCCL (8 files), a mix of what NCCL logs at start (8 files), what torch traces
-(TORCH_LOGS=+dynamo) and recompiles with guards (TORCH_LOGS=recompiles_verbose,guards; a quarter of the size). torch's
-lines are recorded from the installed torch and repeated with other stamps, process ids and compile ids. lnav gets a
-format with a pattern for each kind of line that we store fields of:
+Five sets are written: operations of NCCL (8 files), a mix of what NCCL logs at start (8 files), what torch traces
+(TORCH_LOGS=+dynamo), recompiles with guards (TORCH_LOGS=recompiles_verbose,guards) and the file of TORCH_TRACE (both a
+quarter of the size). torch's lines are recorded from the installed torch and repeated with other stamps and process
+ids. lnav gets a format with a pattern for each kind of line that we store fields of:
 
     equal   lnav extracts and writes (CSV) every field that we store; our CPU / lnav's is to be at most 0.7
     query   lnav answers one query on header fields and keeps nothing; at most 1.5, the aim is 1.0
 
-lnav is a Debian package; without it our figures are printed alone.
+tlparse, which reads files of TORCH_TRACE only and writes pages of HTML, reads the last set; lnav cannot.
+lnav is a Debian package, tlparse is on PyPI; without them our figures are printed alone.
 """
 
 import argparse
@@ -133,12 +134,27 @@ def recorded(logs: str, place: Path) -> Iterator[str]:
             yield f"{line[:6]}{hour:02d}:{minute:02d}{line[11:]}".replace(f" {pid} ", f" {70000 + again % 16} ", 1)
 
 
+def traced(place: Path) -> Iterator[str]:
+    """The file of TORCH_TRACE of a real torch, again and again."""
+    folder, script = place / "trace", place / "job.py"
+    script.write_text(textwrap.dedent(JOB))
+    subprocess.run(
+        [sys.executable, str(script)], env=os.environ | {"TORCH_TRACE": str(folder)}, capture_output=True, check=True
+    )
+    (written,) = folder.iterdir()
+    text = written.read_text()
+    while True:
+        yield text
+
+
 def write(name: str, size: int, place: Path) -> list[Path]:
     """Write a set of about `size` bytes."""
     place.mkdir()
     sources: dict[str, Callable[[int], Iterator[str]]] = {"coll": coll, "info": info}
     if name in sources:
         jobs = [(place / f"rank{r}.log", sources[name](r), size // FILES) for r in range(FILES)]
+    elif name == "trace":
+        jobs = [(place / "dedicated_log_torch_trace_rank_0.log", traced(place.parent), size // 4)]
     else:
         logs = "+dynamo" if name == "dynamo" else "recompiles_verbose,guards"
         jobs = [(place / "torch.log", recorded(logs, place.parent), size if name == "dynamo" else size // 4)]
@@ -189,6 +205,7 @@ def cpu_of(command: list[str], env: dict[str, str] | None = None) -> tuple[float
 OURS = """
     import resource, sys
     from pathlib import Path
+    import replay.cli  # how often Python looks for cycles
     from replay.grammar.executor import shared
     from replay.parse.pipeline import parse_file
     from replay.sources.discover import discover
@@ -221,41 +238,56 @@ def lnav(home: Path, files: list[Path], *commands: str) -> float:
     return cpu_of(["lnav", "-n", "-I", str(home), *arguments, "-c", ";SELECT 0", *map(str, files)])[0]
 
 
+def tlparse(file: Path, place: Path) -> float:
+    """CPU seconds of tlparse."""
+    command = ["tlparse", str(file), "-o", str(place / "pages"), "--overwrite", "--no-browser"]
+    return cpu_of(["sh", "-c", '"$@" >&2 && echo 0', "sh", *command])[0]
+
+
+def peers(name: str, files: list[Path], place: Path) -> dict[str, Callable[[], float]]:
+    """What else reads the set, by name."""
+    if name == "trace":
+        return {"tlparse": lambda: tlparse(files[0], place)} if shutil.which("tlparse") else {}
+    if shutil.which("lnav") is None:
+        return {}
+    with files[0].open() as lines:
+        sample = lines.readline().rstrip("\n")
+    columns = lnav_format(name, place / "home", sample)
+    every = f";SELECT log_path, log_line, log_time, log_level, {columns}, log_raw_text FROM bench_{name}"
+    query = f";SELECT log_level, count(*) FROM bench_{name} GROUP BY log_level"
+    return {
+        "lnav equal": lambda: lnav(place / "home", files, every, f":write-csv-to {place / 'out.csv'}"),
+        "lnav query": lambda: lnav(place / "home", files, query),
+    }
+
+
 def main() -> None:
     """Run the sets that were asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--mb", type=int, default=200)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--set", nargs="+", default=list(PATTERNS), choices=list(PATTERNS))
+    parser.add_argument("--set", nargs="+", default=[*PATTERNS, "trace"], choices=[*PATTERNS, "trace"])
     options = parser.parse_args()
-    has_lnav = shutil.which("lnav") is not None
-    print("set     MB   ours CPU s   MB/s  peak MB   lnav equal   ratio   lnav query   ratio")
+    print("set      MB  ours CPU s    MB/s  peak MB  against what: its CPU s, ratio")
     for name in options.set:
         with tempfile.TemporaryDirectory() as folder:
             place = Path(folder)
             files = write(name, options.mb * 1_000_000, place / "logs")
             size = sum(f.stat().st_size for f in files) / 1e6
-            with files[0].open() as lines:
-                sample = lines.readline().rstrip("\n")
-            columns = lnav_format(name, place / "home", sample)
-            every = f";SELECT log_path, log_line, log_time, log_level, {columns}, log_raw_text FROM bench_{name}"
-            query = f";SELECT log_level, count(*) FROM bench_{name} GROUP BY log_level"
+            others = peers(name, files, place)
             mine: list[float] = []
-            equal: list[float] = []
-            asked: list[float] = []
+            theirs: dict[str, list[float]] = {other: [] for other in others}
             peak = 0
             for _ in range(options.runs):
                 seconds, memory = ours(place / "logs", place / "db.duckdb")
                 mine.append(seconds)
                 peak = max(peak, memory)
-                if has_lnav:
-                    equal.append(lnav(place / "home", files, every, f":write-csv-to {place / 'out.csv'}"))
-                    asked.append(lnav(place / "home", files, query))
+                for other, run in others.items():
+                    theirs[other].append(run())
             seconds = statistics.median(mine)
-            line = f"{name:7}{size:4.0f}{seconds:12.2f}{size / seconds:8.1f}{peak:8d}"
-            if has_lnav:
-                most, least = statistics.median(equal), statistics.median(asked)
-                line += f"{most:13.2f}{seconds / most:8.2f}{least:13.2f}{seconds / least:8.2f}"
+            line = f"{name:7}{size:4.0f}{seconds:12.2f}{size / seconds:8.1f}{peak:9d}"
+            for other, taken in theirs.items():
+                line += f"  {other}: {statistics.median(taken):.2f}, {seconds / statistics.median(taken):.2f}"
             print(line, flush=True)
 
 
