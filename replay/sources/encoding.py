@@ -91,8 +91,10 @@ class Chunks:
         with self._path.open("rb") as raw:
             for block in self._blocks(raw):
                 yield block
+                if self._encoding == "plain":
+                    continue
                 given += len(block) + _LINE_COSTS * block.count(b"\n")
-                if self._encoding != "plain" and given > _BOMB_BYTES and given > _BOMB_RATIO * size:
+                if given > _BOMB_BYTES and given > _BOMB_RATIO * size:
                     self.cut = "expands to far more than a log does; the rest was not read"
                     return
 
