@@ -18,6 +18,7 @@ from replay.cli import docs, screen
 from replay.cli.main import main
 from replay.cli.progress import describe
 from replay.cli.screen import Color
+from replay.grammar import kept
 from replay.run import Progress
 from replay.store import database, schema
 
@@ -378,6 +379,7 @@ def test_the_cache(replay: Out, own_cache: Path) -> None:
     assert list(own_cache.iterdir()) == []
     saved(own_cache / "b-1.duckdb", example_runs.healthy)
     (own_cache / f"{database.SCRATCH}left").mkdir()
+    (own_cache / f"{kept.FOLDER}0123").mkdir()
     assert replay("cache", "rm", "--all")[0] == 0
     assert list(own_cache.iterdir()) == []
 

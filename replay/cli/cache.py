@@ -51,9 +51,12 @@ def show_path(logs: _Logs = None) -> None:
 @app.command("rm")
 def remove(
     logs: _Logs = None,
-    everything: Annotated[bool, typer.Option("--all", help="Remove all, and what interrupted runs left.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Remove all, what interrupted runs left, and what was made of the grammars.")
+    ] = False,
 ) -> None:
     """Remove the database of LOGS, or all; the logs stay as they are."""
+    from replay.grammar.kept import FOLDER
     from replay.resources import cache_dir
     from replay.store.database import SCRATCH
 
@@ -63,8 +66,9 @@ def remove(
         path.unlink(missing_ok=True)
         path.with_suffix(".parsed").unlink(missing_ok=True)
     if everything and cache_dir().is_dir():
-        for rest in cache_dir().glob(f"{SCRATCH}*"):
-            shutil.rmtree(rest, ignore_errors=True)
+        for begin in (SCRATCH, FOLDER):
+            for rest in cache_dir().glob(f"{begin}*"):
+                shutil.rmtree(rest, ignore_errors=True)
         (cache_dir() / "last.json").unlink(missing_ok=True)
 
 

@@ -17,6 +17,9 @@ from typing import Any
 from replay.errors import InputError
 from replay.resources import cache_dir, folder
 
+FOLDER = "grammars-"
+"""How the folders begin, one for each version of the grammars."""
+
 
 def recall(name: str) -> Any:
     """Return what was kept under a name, None where there is nothing."""
@@ -37,7 +40,7 @@ def keep(name: str, value: Any) -> None:
 
 
 def _place(name: str) -> Path:
-    return cache_dir() / f"grammars-{_digest()}" / f"{name}.json"
+    return cache_dir() / f"{FOLDER}{_digest()}" / f"{name}.json"
 
 
 @cache
