@@ -31,6 +31,8 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoload_known_extensions": "false",
 }
 _WHILE_READING = "192MB"
+_WHILE_MAKING = "1GB"
+"""DuckDB may hold so much while derived tables are made; what it holds beyond that it keeps beside the database."""
 _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "lock_configuration": "true",
@@ -51,7 +53,7 @@ def sparing(con: DuckDBPyConnection) -> Iterator[None]:
     try:
         yield
     finally:
-        con.execute("RESET memory_limit")
+        con.execute(f"SET memory_limit = '{_WHILE_MAKING}'")
         con.execute("RESET threads")
 
 
@@ -200,7 +202,8 @@ def is_database(path: Path) -> bool:
 
 
 def _writable(path: Path) -> DuckDBPyConnection:
-    return duckdb.connect(str(path), config=_CONFIG | {"storage_compatibility_version": STORAGE_VERSION})
+    making = {"storage_compatibility_version": STORAGE_VERSION, "memory_limit": _WHILE_MAKING}
+    return duckdb.connect(str(path), config=_CONFIG | making)
 
 
 def _readable(path: Path) -> DuckDBPyConnection:
