@@ -1,6 +1,7 @@
-"""Stamps without a year, and where their year comes from."""
+"""Stamps without a year or a day, and where they come from."""
 
 import calendar
+import os
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,43 @@ def test_one_file_dates_another(tmp_path: Path) -> None:
     with open_run([str(logs)], db=tmp_path / "x.duckdb") as run:
         span = run.sql("SELECT span_s FROM runs").rows
     assert span == [(4.0,)]
+
+
+# ---- stamps without a day
+
+
+def times(folder: Path, **files: str) -> dict[str, list[tuple[float | None, float | None]]]:
+    """Bounds of the lines of each file, in seconds since 2026-03-01."""
+    logs = folder / "logs"
+    logs.mkdir()
+    for name, text in files.items():
+        (logs / f"{name}.log").write_text(text)
+        os.utime(logs / f"{name}.log", (at(2026, 3, 1) + 60,) * 2)
+    with open_run([str(logs)], db=folder / "x.duckdb") as run:
+        rows = run.sql("SELECT path, t_lo, t_hi FROM lines JOIN files USING (file_id) ORDER BY path, line_no").rows
+    begin = at(2026, 3, 1)
+    found: dict[str, list[tuple[float | None, float | None]]] = {name: [] for name in files}
+    for path, *bounds in rows:
+        low, high = (None if t is None else t - begin for t in bounds)
+        found[Path(path).stem].append((low, high))
+    return found
+
+
+def test_midnight_is_crossed_and_the_day_is_that_of_the_file(tmp_path: Path) -> None:
+    text = "23:59:58 INFO rank 0 step 1 loss 2.5\n[23:59:59.500] step 2 loss 2.4\n00:00:01 | INFO | step 3 loss 2.3\n"
+    assert times(tmp_path, rank_0=text)["rank_0"] == [(-2.0, -2.0), (-0.5, -0.5), (1.0, 1.0)]
+
+
+def test_a_stamp_with_a_day_in_any_file_is_nearer_than_the_time_of_the_file(tmp_path: Path) -> None:
+    found = times(tmp_path, rank_0="23:59:58 - step 1\n00:00:02 - step 2\n", rank_1="2026-02-10 00:00:00,500 step 1\n")
+    assert found["rank_0"] == [(-19 * 86400 - 2, -19 * 86400 - 2), (-19 * 86400 + 2, -19 * 86400 + 2)]
+
+
+def test_what_may_be_of_another_day_or_a_duration_lies_between_its_neighbours(tmp_path: Path) -> None:
+    text = "00:00:05 - step 1\n12:00:00 - step 2\n00:00:07 elapsed\n00:00:09,250 - step 3\nlast words\n"
+    found = times(tmp_path, rank_0=text)["rank_0"]
+    assert found == [(5.0, 5.0), (5.0, 9.25), (5.0, 9.25), (9.25, 9.25), (9.25, None)]
+
+
+def test_without_a_day_anywhere_nothing_is_told() -> None:
+    assert Clock(2026, at(2026, 3, 1)).bare("10:00:00") is None

@@ -113,7 +113,9 @@ class Segmenter:
         identity = refine(line.identity, rank=int(said["rank"]) if "rank" in said else None)
         if match is None:
             return Segment(line, "", {}, text, identity, line.t, column=column, torn=torn)
-        return Segment(line, "app", head, body, identity, self._stamp(head, line.t), column=column)
+        t = self._stamp(head, line.t)
+        self._clock.passed(t)
+        return Segment(line, "app", head, body, identity, t, column=column)
 
     def _said(self, body: str) -> dict[str, str]:
         """The fields of a record that names its writer's rank among its own figures."""
@@ -142,7 +144,9 @@ class Segmenter:
         if "month" in head:
             return self._clock.month_day(f"{head['month']}{head['day']:0>2}", clock)
         digits = head.get("mmdd") or head.get("mdd")
-        return self._clock.month_day(digits, clock) if digits else otherwise
+        if digits:
+            return self._clock.month_day(digits, clock)
+        return otherwise if otherwise is not None else self._clock.bare(clock)
 
 
 def world(record: str, path: str) -> str:
