@@ -39,7 +39,7 @@ class Doings:
 
 
 _COMPILES = """
-    SELECT rank, t_lo AS begin, coalesce(end_hi, t_lo + duration_s, t_hi) AS until,
+    SELECT rank, t_lo AS begin, coalesce(end_hi, t_lo + duration_s, t_hi, t_lo) AS until,
         coalesce(duration_s, end_hi) IS NULL AS is_open,
         concat_ws(' ', coalesce(fn_file, ''), coalesce(fn_line, -1), coalesce(fn, ''), coalesce(nth, -1)) AS label,
         file_id, line_no

@@ -10,8 +10,8 @@
 --   host VARCHAR        -- host name, filled from the writer
 --   pid BIGINT          -- process id, filled from the writer
 --   writer_id INTEGER   -- writers.writer_id
---   t_lo DOUBLE         -- earliest time of the event [s since 1970, local time of the log]
---   t_hi DOUBLE         -- latest time of the event; equal to t_lo where the line carries a stamp
+--   t_lo DOUBLE         -- earliest time of the event [s since 1970, local time of the log]; NULL where nothing bounds it
+--   t_hi DOUBLE         -- latest time of the event; equal to t_lo where the line carries a stamp, NULL where nothing bounds it
 --   file_id INTEGER     -- files.file_id
 --   line_no BIGINT      -- line in the file, from 1, counting \n after decompression
 --   complete BOOLEAN    -- false where the line or block was torn or cut
@@ -76,8 +76,8 @@ CREATE TABLE lines ( -- every line that was read, in file order
     byte_offset BIGINT, -- byte of its first character after decompression
     class VARCHAR, -- parsed, continuation, plain, malformed
     form VARCHAR, -- production of the grammar that took it, NULL for plain lines
-    t_lo DOUBLE, -- earliest time of the line
-    t_hi DOUBLE, -- latest time of the line
+    t_lo DOUBLE, -- earliest time of the line, NULL where nothing bounds it
+    t_hi DOUBLE, -- latest time of the line, NULL where nothing bounds it
     text VARCHAR USING COMPRESSION zstd -- the raw line, bad bytes replaced, cut at 400 characters
 );
 

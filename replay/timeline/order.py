@@ -67,10 +67,13 @@ def _running(values: Floats, stream: Ints) -> Floats:
 
 def fill(con: DuckDBPyConnection, runner: Runner) -> None:
     """Narrow t_lo and t_hi of lines and events without a stamp. Needs the meetings and `clocks`."""
+    runner.run("lives")
     open_ = con.execute("""
-        SELECT DISTINCT run_id FROM _meetings
+        SELECT run_id FROM _meetings
         WHERE (enter_line IS NOT NULL AND enter_lo IS DISTINCT FROM enter_hi)
             OR (leave_line IS NOT NULL AND leave_lo IS DISTINCT FROM leave_hi) OR coalesce(enter_lo, leave_lo) IS NULL
+        UNION
+        SELECT b.run_id FROM _bounds_of AS b JOIN lines AS l USING (run_id, rank) WHERE l.t_lo IS NULL OR l.t_hi IS NULL
         ORDER BY ALL
     """).fetchall()
     for (run,) in open_:
@@ -94,18 +97,19 @@ def _fill_run(con: DuckDBPyConnection, runner: Runner, run: int) -> None:
 
 
 def _write_back(con: DuckDBPyConnection, run: int) -> None:
-    """Narrow lines, then the rows of events on them; a moment that is bounded on one side only stays unknown."""
+    """Narrow lines, then the rows of events on them; what nothing bounds stays unknown."""
     con.execute(
         """
         CREATE OR REPLACE TEMP TABLE _bounded AS
-        SELECT file_id, line_no, rank, lo AS t_lo, hi AS t_hi
+        SELECT file_id, line_no, rank, IF(isfinite(lo), lo, NULL) AS t_lo, IF(isfinite(hi), hi, NULL) AS t_hi
         FROM (
-            SELECT l.file_id, l.line_no, l.rank, greatest(l.t_lo, b.low) AS lo, least(l.t_hi, a.high) AS hi
+            SELECT l.file_id, l.line_no, l.rank, coalesce(greatest(l.t_lo, b.low), '-infinity') AS lo,
+                coalesce(least(l.t_hi, a.high), 'infinity') AS hi
             FROM lines AS l
             ASOF LEFT JOIN _narrow AS b ON b.file_id = l.file_id AND b.rank = l.rank AND l.line_no >= b.line_no
             ASOF LEFT JOIN _narrow AS a ON a.file_id = l.file_id AND a.rank = l.rank AND l.line_no <= a.line_no
             WHERE l.run_id = ? AND (l.t_lo IS DISTINCT FROM l.t_hi OR l.t_lo IS NULL)
-        ) WHERE isfinite(lo) AND isfinite(hi) AND lo <= hi
+        ) WHERE lo <= hi
         """,
         [run],
     )
@@ -113,9 +117,10 @@ def _write_back(con: DuckDBPyConnection, run: int) -> None:
         if table.has_common or table.name == "lines":
             con.execute(
                 f"""
-                UPDATE {table.name} AS x SET t_lo = b.t_lo, t_hi = b.t_hi
+                UPDATE {table.name} AS x SET t_lo = greatest(x.t_lo, b.t_lo), t_hi = least(x.t_hi, b.t_hi)
                 FROM _bounded AS b WHERE b.file_id = x.file_id AND b.line_no = x.line_no AND b.rank = x.rank
                     AND x.run_id = ? AND (x.t_lo IS DISTINCT FROM x.t_hi OR x.t_lo IS NULL)
+                    AND coalesce(greatest(x.t_lo, b.t_lo) <= least(x.t_hi, b.t_hi), TRUE)
                 """,
                 [run],
             )

@@ -79,7 +79,7 @@ INSERT INTO _events SELECT run_id, rank, host, pid, t_lo, t_hi, 'flight-record',
 -- Time first, then place: what a stream wrote in one moment stays in its order
 INSERT INTO events (
     seq, run_id, rank, host, pid, t_lo, t_hi, kind, severity, ref_table, summary, complete, file_id, line_no)
-SELECT row_number() OVER (ORDER BY run_id, t_lo NULLS LAST, t_hi, file_id, line_no, ref_table, summary), run_id, rank, host, pid, t_lo, t_hi, kind, severity, ref_table,
+SELECT row_number() OVER (ORDER BY run_id, coalesce(t_lo, t_hi) NULLS LAST, t_hi, file_id, line_no, ref_table, summary), run_id, rank, host, pid, t_lo, t_hi, kind, severity, ref_table,
     left(summary, 400), complete, file_id, line_no
 FROM _events
 ORDER BY 1

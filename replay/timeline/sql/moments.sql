@@ -18,9 +18,10 @@ WITH slack AS (
     SELECT rank, place, nth, TRUE, coalesce(leave_file, enter_file), coalesce(leave_line, enter_line + 0.5), leave_lo, leave_hi
     FROM _meetings WHERE run_id = $run AND coalesce(leave_line, enter_line) IS NOT NULL
     UNION ALL
-    SELECT x.of_rank, NULL, NULL, TRUE, l.file_id, 9e15, NULL, min(coalesce(x.t_exit + 1, x.t_hi))
-    FROM exits AS x JOIN (SELECT DISTINCT file_id, rank FROM lines WHERE run_id = $run AND rank IS NOT NULL) AS l ON l.rank = x.of_rank
-    WHERE x.run_id = $run AND coalesce(x.t_exit, x.t_hi) IS NOT NULL AND x.code IS NOT NULL GROUP BY x.of_rank, l.file_id
+    -- a process says all after its agent started it and before somebody sees its end
+    SELECT b.rank, NULL, NULL, b.is_end, l.file_id, IF(b.is_end, 9e15, -1), b.lo, b.hi
+    FROM _bounds_of AS b JOIN (SELECT DISTINCT file_id, rank FROM lines WHERE run_id = $run AND rank IS NOT NULL) AS l USING (rank)
+    WHERE b.run_id = $run
 )
 SELECT dense_rank() OVER (ORDER BY t.file_id, t.rank) - 1 AS stream,
     IF(t.place IS NULL, -1, dense_rank() OVER (ORDER BY t.place NULLS LAST, t.nth) - 1) AS meeting, t.is_leave,

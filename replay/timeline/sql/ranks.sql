@@ -1,9 +1,9 @@
 -- Ranks that were heard or named, and what a run as a whole is known by.
 
 CREATE OR REPLACE TEMP TABLE _lines_of AS
-SELECT run_id, rank, min(t_lo) AS first_t, max(t_hi) AS last_t,
-    arg_min({'f': file_id, 'l': line_no}, (coalesce(t_lo, 'infinity'::DOUBLE), file_id, line_no)) AS first_place,
-    arg_max({'f': file_id, 'l': line_no}, (coalesce(t_hi, '-infinity'::DOUBLE), file_id, line_no)) AS last_place
+SELECT run_id, rank, min(coalesce(t_lo, t_hi)) AS first_t, max(coalesce(t_hi, t_lo)) AS last_t,
+    arg_min({'f': file_id, 'l': line_no}, (coalesce(t_lo, t_hi, 'infinity'::DOUBLE), file_id, line_no)) AS first_place,
+    arg_max({'f': file_id, 'l': line_no}, (coalesce(t_hi, t_lo, '-infinity'::DOUBLE), file_id, line_no)) AS last_place
 FROM lines WHERE run_id IS NOT NULL GROUP BY ALL;
 
 -- World size: as the user told it, as the trainer did, as NCCL's largest communicator, as the launcher's table allows

@@ -7,7 +7,7 @@ CREATE OR REPLACE TEMP TABLE _compiling (run_id INTEGER, rank INTEGER, file_id I
 -- @needs compiles
 INSERT INTO _compiling
 WITH spans AS (
-    SELECT run_id, rank, file_id, line_no, t_lo AS t, coalesce(end_hi, t_lo + duration_s, t_hi) AS t_end, coalesce(duration_s, end_hi - t_lo, 0) AS seconds,
+    SELECT run_id, rank, file_id, line_no, t_lo AS t, coalesce(end_hi, t_lo + duration_s, t_hi, t_lo) AS t_end, coalesce(duration_s, end_hi - t_lo, 0) AS seconds,
         coalesce(is_recompile, FALSE) AS is_again, coalesce(duration_s, end_hi) IS NULL AS is_open
     FROM compiles WHERE rank IS NOT NULL
 ), marked AS (

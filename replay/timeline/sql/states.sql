@@ -15,11 +15,11 @@ CREATE OR REPLACE TEMP TABLE _begun (run_id INTEGER, rank INTEGER, t DOUBLE);
 -- @needs steps
 INSERT INTO _begun SELECT run_id, rank, min(coalesce(t_lo, t_hi - duration_s, t_hi)) FROM steps GROUP BY ALL;
 -- @needs collectives
-INSERT INTO _begun SELECT run_id, rank, min(t_hi) FROM collectives WHERE source IN ('nccl-coll', 'nccl-call', 'app', 'flight-recorder') GROUP BY ALL;
+INSERT INTO _begun SELECT run_id, rank, min(coalesce(t_hi, t_lo)) FROM collectives WHERE source IN ('nccl-coll', 'nccl-call', 'app', 'flight-recorder') GROUP BY ALL;
 -- @needs compiles
-INSERT INTO _begun SELECT run_id, rank, min(t_hi) FROM compiles GROUP BY ALL;
+INSERT INTO _begun SELECT run_id, rank, min(coalesce(t_hi, t_lo)) FROM compiles GROUP BY ALL;
 -- @needs activities
-INSERT INTO _begun SELECT run_id, rank, min(t_hi) FROM activities WHERE kind NOT IN ('init', 'config', 'other') GROUP BY ALL;
+INSERT INTO _begun SELECT run_id, rank, min(coalesce(t_hi, t_lo)) FROM activities WHERE kind NOT IN ('init', 'config', 'other') GROUP BY ALL;
 
 INSERT INTO _doings
 WITH begun AS (
@@ -109,14 +109,17 @@ FROM (
 
 -- @needs arrivals
 INSERT INTO _doings
-WITH waits AS (
+WITH longest AS (
+    -- of very many only the longest: nobody steps through millions
+    SELECT a.rowid AS arrival, m.rowid AS met
+    FROM arrivals AS a JOIN matched AS m USING (run_id, comm_id, source, nth) JOIN runs AS r USING (run_id)
+    WHERE m.last_enter - a.t >= greatest(0.001, 1e-4 * r.span_s) AND a.rank <> m.last_rank
+    QUALIFY row_number() OVER (PARTITION BY a.run_id ORDER BY m.last_enter - a.t DESC, a.rank, a.t) <= 300000
+), waits AS (
     SELECT a.*, IF(list_contains(l.late, a.rank), [m.last_rank], l.late) AS late, IF(list_contains(l.late, a.rank), l.waits_for_last, l.waits_for) AS summary,
         least(m.last_enter, coalesce(a.t_exit, a.t_next, m.last_enter)) AS hi
-    FROM arrivals AS a JOIN matched AS m USING (run_id, comm_id, source, nth) JOIN runs AS r USING (run_id)
-    LEFT JOIN _latest AS l USING (run_id, comm_id, source, nth)
-    WHERE m.last_enter - a.t >= greatest(0.001, 1e-4 * r.span_s) AND a.rank <> m.last_rank
-    -- of very many only the longest: nobody steps through millions
-    QUALIFY row_number() OVER (PARTITION BY a.run_id ORDER BY m.last_enter - a.t DESC, a.rank, a.t) <= 300000
+    FROM longest AS w JOIN arrivals AS a ON a.rowid = w.arrival JOIN matched AS m ON m.rowid = w.met
+    LEFT JOIN _latest AS l ON l.run_id = a.run_id AND l.comm_id = a.comm_id AND l.source = a.source AND l.nth = a.nth
 )
 SELECT run_id, rank, 3, 'waiting', t, hi, NULL, comm_id, op, nth, late, summary, file_id, line_no FROM waits WHERE hi > t
 UNION ALL
@@ -133,9 +136,9 @@ INSERT INTO _doings
 WITH gone AS (
     SELECT run_id, coalesce(group_name, '0') AS grp, list(DISTINCT rank ORDER BY rank) AS late FROM absentees GROUP BY ALL
 ), told AS (
-    SELECT t.*, IF(t.t_lo = t.t_hi, t.t_lo, t.t_hi) AS t, coalesce(g.late, []) AS late
+    SELECT t.*, coalesce(t.t_hi, t.t_lo) AS t, coalesce(g.late, []) AS late
     FROM timeouts AS t LEFT JOIN gone AS g ON g.run_id = t.run_id AND g.grp = coalesce(t.group_name, '0')
-    WHERE t.rank IS NOT NULL AND t.kind IN ('watchdog', 'gloo', 'monitored-barrier', 'nccl-init', 'store') AND t.t_hi IS NOT NULL
+    WHERE t.rank IS NOT NULL AND t.kind IN ('watchdog', 'gloo', 'monitored-barrier', 'nccl-init', 'store') AND coalesce(t.t_hi, t.t_lo) IS NOT NULL
 )
 SELECT run_id, rank, 3, 'waiting', t - coalesce(ran_ms, timeout_ms) / 1000, t, NULL, group_name, op, logged_seq, list_filter(late, lambda r: r <> told.rank),
     concat_ws(' ', coalesce(op, kind), '#' || logged_seq, 'waits for ' || nullif(ranks_phrase(list_filter(late, lambda r: r <> told.rank)), 'an unnamed process')), file_id, line_no
@@ -179,13 +182,13 @@ WHERE c.end_hi > c.t_lo GROUP BY c.run_id, c.rank, c.compile_id, c.t_lo, c.file_
 
 -- @needs exceptions
 INSERT INTO _doings
-SELECT run_id, rank, 6, 'failed', t_hi, 'infinity'::DOUBLE, NULL, NULL, NULL, NULL, NULL, left(concat_ws(': ', type, message), 200), file_id, line_no
-FROM exceptions WHERE is_uncaught AND rank IS NOT NULL AND t_hi IS NOT NULL;
+SELECT run_id, rank, 6, 'failed', coalesce(t_hi, t_lo), 'infinity'::DOUBLE, NULL, NULL, NULL, NULL, NULL, left(concat_ws(': ', type, message), 200), file_id, line_no
+FROM exceptions WHERE is_uncaught AND rank IS NOT NULL AND coalesce(t_hi, t_lo) IS NOT NULL;
 
 -- @needs crashes
 INSERT INTO _doings
-SELECT run_id, rank, 6, 'failed', t_hi, 'infinity'::DOUBLE, NULL, NULL, NULL, NULL, NULL, left(coalesce(text, signal), 200), file_id, line_no
-FROM crashes WHERE rank IS NOT NULL AND t_hi IS NOT NULL;
+SELECT run_id, rank, 6, 'failed', coalesce(t_hi, t_lo), 'infinity'::DOUBLE, NULL, NULL, NULL, NULL, NULL, left(coalesce(text, signal), 200), file_id, line_no
+FROM crashes WHERE rank IS NOT NULL AND coalesce(t_hi, t_lo) IS NOT NULL;
 
 -- A process that was said to have ended is gone, once it has said its last word
 -- @needs exits

@@ -1,8 +1,9 @@
--- Lines without a stamp lie between their neighbours of the same rank in the same file.
+-- Lines without a stamp lie between their neighbours of the same rank in the same file. How long before its first stamp a rank
+-- was heard is not known, nor how long behind its last: it may have hung for hours. What else bounds them: timeline/order.py.
 
 UPDATE lines SET t_lo = b.t_lo, t_hi = b.t_hi
 FROM (
-    SELECT file_id, line_no, least(before, coalesce(after, before)) AS t_lo, greatest(after, coalesce(before, after)) AS t_hi
+    SELECT file_id, line_no, IF(before IS NULL, NULL, least(before, after)) AS t_lo, IF(after IS NULL, NULL, greatest(before, after)) AS t_hi
     FROM (
         SELECT l.file_id, l.line_no, l.t_lo,
             last_value(l.t_hi IGNORE NULLS) OVER (w ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before,

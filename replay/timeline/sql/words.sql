@@ -3,23 +3,23 @@
 CREATE OR REPLACE TEMP TABLE _said_last (run_id INTEGER, rank INTEGER, kind VARCHAR, summary VARCHAR, t DOUBLE, file_id INTEGER, line_no BIGINT);
 
 -- @needs step_lines
-INSERT INTO _said_last SELECT run_id, rank, 'step', 'reported step ' || step, t_hi, file_id, line_no FROM step_lines WHERE step IS NOT NULL;
+INSERT INTO _said_last SELECT run_id, rank, 'step', 'reported step ' || step, coalesce(t_hi, t_lo), file_id, line_no FROM step_lines WHERE step IS NOT NULL;
 -- @needs activities
-INSERT INTO _said_last SELECT run_id, rank, IF(kind = 'train-end', 'done', 'activity'), coalesce(text, kind), t_hi, file_id, line_no FROM activities;
+INSERT INTO _said_last SELECT run_id, rank, IF(kind = 'train-end', 'done', 'activity'), coalesce(text, kind), coalesce(t_hi, t_lo), file_id, line_no FROM activities;
 -- @needs compiles
 INSERT INTO _said_last
-SELECT run_id, rank, 'compile', IF(is_recompile, 'recompiled ', 'compiled ') || coalesce(fn, compile_id, ''), coalesce(end_hi, t_hi), file_id, line_no FROM compiles;
+SELECT run_id, rank, 'compile', IF(is_recompile, 'recompiled ', 'compiled ') || coalesce(fn, compile_id, ''), coalesce(end_hi, t_hi, t_lo), file_id, line_no FROM compiles;
 -- @needs collectives
 INSERT INTO _said_last
-SELECT run_id, rank, 'collective', op || coalesce(' #' || coalesce(logged_seq, nth), '') || coalesce(' on ' || comm, ''), coalesce(exit_hi, t_hi), file_id, line_no FROM collectives;
+SELECT run_id, rank, 'collective', op || coalesce(' #' || coalesce(logged_seq, nth), '') || coalesce(' on ' || comm, ''), coalesce(exit_hi, t_hi, t_lo), file_id, line_no FROM collectives;
 -- @needs exceptions
-INSERT INTO _said_last SELECT run_id, rank, 'exception', concat_ws(': ', type, message), t_hi, file_id, line_no FROM exceptions;
+INSERT INTO _said_last SELECT run_id, rank, 'exception', concat_ws(': ', type, message), coalesce(t_hi, t_lo), file_id, line_no FROM exceptions;
 -- @needs timeouts
-INSERT INTO _said_last SELECT run_id, rank, 'timeout', concat_ws(' ', kind, 'timeout', 'of ' || op, '#' || logged_seq), t_hi, file_id, line_no FROM timeouts;
+INSERT INTO _said_last SELECT run_id, rank, 'timeout', concat_ws(' ', kind, 'timeout', 'of ' || op, '#' || logged_seq), coalesce(t_hi, t_lo), file_id, line_no FROM timeouts;
 -- @needs crashes
-INSERT INTO _said_last SELECT run_id, rank, 'crash', coalesce(text, signal), t_hi, file_id, line_no FROM crashes;
+INSERT INTO _said_last SELECT run_id, rank, 'crash', coalesce(text, signal), coalesce(t_hi, t_lo), file_id, line_no FROM crashes;
 -- @needs log_messages
-INSERT INTO _said_last SELECT run_id, rank, 'message', text, t_hi, file_id, line_no FROM log_messages;
+INSERT INTO _said_last SELECT run_id, rank, 'message', text, coalesce(t_hi, t_lo), file_id, line_no FROM log_messages;
 
 INSERT INTO last_words (
     run_id, rank, kind, summary, t, silent_s, file_id, line_no)

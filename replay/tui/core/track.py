@@ -141,7 +141,7 @@ def load(con: DuckDBPyConnection, run_id: int) -> Track:
     )
     columns = con.execute(
         """
-        SELECT coalesce(t_lo, 'nan'::DOUBLE) AS t, coalesce(rank, -1) AS rank, (list_position($kinds, kind) -
+        SELECT coalesce(t_lo, t_hi, 'nan'::DOUBLE) AS t, coalesce(rank, -1) AS rank, (list_position($kinds, kind) -
             1)::UTINYINT AS kind,
             (list_position(['debug', 'info', 'warning', 'error'], severity) - 1)::UTINYINT AS severity, seq
         FROM events WHERE run_id = $run ORDER BY seq
