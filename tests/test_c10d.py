@@ -170,6 +170,18 @@ def test_a_stuck_watchdog_is_a_heartbeat(text):
     assert (row["kind"], row["timeout_ms"], row["group_name"]) == ("heartbeat", HEARTBEATS[text], "3")
 
 
+def test_the_barrier_of_the_store_is_entered_and_left():
+    began = "INFO:torch.distributed.distributed_c10d:Added key: store_based_barrier_key:1 to store for rank: 3"
+    ended = (
+        "[rank3]:I0830 11:00:00.000000 7 torch/distributed/distributed_c10d.py:1087] Rank 3: Completed store-based "
+        "barrier for key:store_based_barrier_key:1 with 8 nodes."
+    )
+    assert parse(f"{began}\n{ended}").of("activities", "kind", "phase", "what") == [
+        ("barrier", "begin", "store_based_barrier_key:1"),
+        ("barrier", "end", "store_based_barrier_key:1"),
+    ]
+
+
 STORE = [
     ("wait timeout after 600000ms, keys: /default_pg/0//cuda//0", "store", 600000, None),
     ("Timed out after 901 seconds waiting for clients. 3/8 clients joined.", "store", 901000, None),

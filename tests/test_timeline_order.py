@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from factory import insert, make_db
 
+from replay.run import open_run
 from replay.timeline import order
 from replay.timeline.order import Moments, narrow
 from replay.timeline.statements import Runner
@@ -75,6 +76,25 @@ def test_the_bounds_say_something():
     assert np.mean(known) > np.mean(told) + 0.2
 
 
+# ---- events
+
+
+def test_a_traceback_behind_the_last_stamp_comes_at_its_earliest_time(tmp_path):
+    """Nothing tells how long behind: stderr is not buffered, but a stamp of stdout says nothing of it."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "rank_0.log").write_text(
+        "2026-03-01 10:00:00,000 rank 0 step 1 loss 2.0\nTraceback (most recent call last):\n"
+        '  File "/app/train.py", line 7, in <module>\n    work()\nValueError: no\n'
+    )
+    (logs / "rank_1.log").write_text(
+        "".join(f"2026-03-01 10:00:0{n},500 rank 1 step {n} loss 2.0\n" for n in (0, 1, 2))
+    )
+    with open_run([str(logs)], db=tmp_path / "x.duckdb") as run:
+        rows = run.sql("SELECT kind, rank, t_hi IS NULL FROM events ORDER BY seq").rows
+    assert rows == [("step", 0, False), ("exception", 0, True), *[("step", 1, False)] * 3]
+
+
 # ---- meetings of every kind, in tables: rank 0 writes stamps, rank 1 none
 
 
@@ -136,9 +156,10 @@ def test_what_was_received_had_been_sent():
     assert received == {1: (None, 12.0), 2: (None, 12.0)}
 
 
-def test_a_barrier_of_the_application():
+@pytest.mark.parametrize("what", [None, "store_based_barrier_key:2"])
+def test_a_barrier_of_the_application_or_the_store(what):
     def barrier(phase):
-        return {"kind": "barrier", "phase": phase}
+        return {"kind": "barrier", "phase": phase, "what": what}
 
     found = ordered(
         [

@@ -45,7 +45,7 @@ class _TimedOut:
 
 
 class C10d:
-    """Rows of timeouts, peer_losses, collectives, env, packages and log_messages from the family c10d."""
+    """Rows of timeouts, peer_losses, collectives, activities, env, packages and log_messages from the family c10d."""
 
     def __init__(self, sink: Sink, tell: Tell) -> None:
         self._sink, self._tell = sink, tell
@@ -75,6 +75,16 @@ class C10d:
         for waiting in self._open:
             self._write(waiting)
         self._open.clear()
+
+    def _take_barrier_begin(self, saying: Saying) -> None:
+        self._barrier(saying, "begin")
+
+    def _take_barrier_end(self, saying: Saying) -> None:
+        self._barrier(saying, "end")
+
+    def _barrier(self, saying: Saying, phase: str) -> None:
+        what = saying.fields["barrier"]
+        self._sink.row("activities", saying.segment, kind="barrier", phase=phase, what=what, text=saying.message)
 
     # ---- watchdog
 

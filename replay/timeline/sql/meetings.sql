@@ -40,16 +40,17 @@ SELECT run_id, 'step', nth, rank, y.lo, y.t, y.f, y.l, x.lo, x.t, x.f, x.l FROM 
 WHERE run_id IN (SELECT run_id FROM told GROUP BY run_id HAVING count(DISTINCT rank) > 1)
 ;
 
--- Barriers that the application tells of
+-- Barriers that the application or torch tells of; those of the store have names
 -- @needs activities
 INSERT INTO _meetings
 WITH told AS (
     SELECT run_id, rank, phase, t_lo, t_hi, file_id, line_no,
-        row_number() OVER (PARTITION BY run_id, rank, phase ORDER BY file_id, line_no) AS nth
+        concat_ws(' ', 'barrier', IF(what LIKE 'store_based_barrier_key:%', what, NULL)) AS place,
+        row_number() OVER (PARTITION BY run_id, rank, phase, place ORDER BY file_id, line_no) AS nth
     FROM activities WHERE kind = 'barrier' AND phase IN ('begin', 'end') AND rank IS NOT NULL
 )
-SELECT b.run_id, 'barrier', b.nth, b.rank, b.t_lo, b.t_hi, b.file_id, b.line_no, e.t_lo, e.t_hi, e.file_id, e.line_no
-FROM told AS b JOIN told AS e ON e.run_id = b.run_id AND e.rank = b.rank AND e.nth = b.nth AND b.phase = 'begin' AND e.phase = 'end';
+SELECT b.run_id, b.place, b.nth, b.rank, b.t_lo, b.t_hi, b.file_id, b.line_no, e.t_lo, e.t_hi, e.file_id, e.line_no
+FROM told AS b JOIN told AS e ON e.run_id = b.run_id AND e.rank = b.rank AND e.place = b.place AND e.nth = b.nth AND b.phase = 'begin' AND e.phase = 'end';
 
 -- What was received had been sent: the k-th of a pair
 -- @needs collectives

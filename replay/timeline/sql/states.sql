@@ -19,7 +19,8 @@ INSERT INTO _begun SELECT run_id, rank, min(coalesce(t_hi, t_lo)) FROM collectiv
 -- @needs compiles
 INSERT INTO _begun SELECT run_id, rank, min(coalesce(t_hi, t_lo)) FROM compiles GROUP BY ALL;
 -- @needs activities
-INSERT INTO _begun SELECT run_id, rank, min(coalesce(t_hi, t_lo)) FROM activities WHERE kind NOT IN ('init', 'config', 'other') GROUP BY ALL;
+INSERT INTO _begun SELECT run_id, rank, min(coalesce(t_hi, t_lo)) FROM activities
+WHERE kind NOT IN ('init', 'config', 'other') AND coalesce(what NOT LIKE 'store_based_barrier_key:%', TRUE) GROUP BY ALL;
 
 INSERT INTO _doings
 WITH begun AS (
