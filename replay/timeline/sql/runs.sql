@@ -52,7 +52,7 @@ WHERE EXISTS (FROM _ranks AS r WHERE r.file_id = f.file_id AND r.rank IS NOT NUL
 -- @needs exits
 INSERT INTO _boundaries
 WITH failed AS (
-    SELECT e.file_id, coalesce(e.pid, r.pid) AS agent, max(e.line_no) AS line_no, max(l.t_hi) AS t
+    SELECT e.file_id, coalesce(e.pid, r.pid) AS agent, max(e.line_no) AS line_no, max(coalesce(l.t_hi, l.t_lo)) AS t
     FROM exits AS e JOIN _ranks AS r USING (writer_id) JOIN lines AS l ON l.file_id = e.file_id AND l.line_no = e.line_no
     WHERE e.reporter = 'torchrun' AND e.is_first IS NULL AND e.file_id IN (SELECT file_id FROM _consoles)
         AND NOT EXISTS (FROM exits AS o WHERE o.file_id = e.file_id AND o.of_pid = e.of_pid AND o.is_first IS NOT NULL)
@@ -92,7 +92,7 @@ WITH stepped AS (
     SELECT file_id, count(DISTINCT rank) AS ranks FROM stepped GROUP BY file_id
 )
 SELECT c.file_id, c.gen::INTEGER,  -- the rest of a launcher's table has its time
-    (SELECT min(l.line_no) FROM lines AS l WHERE l.file_id = c.file_id AND l.line_no > min(c.ended) AND coalesce(l.t_hi > min(c.t_ended), TRUE)), NULL
+    (SELECT min(l.line_no) FROM lines AS l WHERE l.file_id = c.file_id AND l.line_no > min(c.ended) AND coalesce(l.t_hi, l.t_lo, 'infinity'::DOUBLE) > coalesce(min(c.t_ended), '-infinity'::DOUBLE)), NULL
 FROM counted AS c JOIN crowd AS n USING (file_id)
 GROUP BY c.file_id, c.gen, n.ranks
 HAVING count(DISTINCT c.rank) * 2 >= n.ranks;
@@ -207,8 +207,8 @@ WITH begun AS (
     FROM _shared AS s JOIN _runs AS w ON s.key = '' OR w.key = s.key GROUP BY s.file_id
 )
 SELECT l.file_id, l.line_no,
-    CASE WHEN l.t_lo IS NULL THEN e.last_run
-        ELSE coalesce((SELECT arg_max(k.run_id, (k.t, k.run_id)) FROM known AS k WHERE k.file_id = l.file_id AND k.t <= l.t_lo), e.first_run) END
+    CASE WHEN coalesce(l.t_lo, l.t_hi) IS NULL THEN e.last_run
+        ELSE coalesce((SELECT arg_max(k.run_id, (k.t, k.run_id)) FROM known AS k WHERE k.file_id = l.file_id AND k.t <= coalesce(l.t_lo, l.t_hi)), e.first_run) END
 FROM lines AS l JOIN edges AS e USING (file_id);
 
 INSERT INTO _file_runs
