@@ -11,6 +11,8 @@ kind of key. Printed for each size of the terminal:
     settled   the same to the last frame, in which what the database was asked for has come
     CPU       what the whole process used between a key and its frame [ms], p95: other load on the machine is not in it
     memory    the most the process ever had in memory [MiB]; at most 400
+    what-if   from a key that takes the finding's cause out, or puts it back, to the answer [s], the longest; and to
+              the frame of keys that are pressed meanwhile [ms], the longest
 
 Exit code 1 if one of the bounds is broken. On a machine that does other things too, `chrt -r 10 python bench/tui.py`
 keeps what they take out of the times. A key that is escape waits for 100 ms for what may follow it: Textual's way.
@@ -56,6 +58,7 @@ QUIET_S = 0.12
 PATIENCE_S = 1.0
 
 RIGHT, LEFT, UP, DOWN = b"\x1b[C", b"\x1b[D", b"\x1b[A", b"\x1b[B"
+HOME, END = b"\x1b[H", b"\x1b[F"
 STEP, STEP_BACK, PAGE_UP, PAGE_DOWN, TAB_BACK = b"\x1b[1;2C", b"\x1b[1;2D", b"\x1b[5~", b"\x1b[6~", b"\x1b[Z"
 WALK: list[bytes] = [
     *[b"c"] * 3, *[b"o"] * 2, b"i", *[b"n"] * 3, *[b"p"] * 2,
@@ -69,9 +72,11 @@ WALK: list[bytes] = [
     b"/", *[bytes([c]) for c in b"kind:step rank:0-99"], b"\r", *[RIGHT] * 10, *[DOWN] * 3, b"\x1b",
     b":", *[bytes([c]) for c in b"step 100"], b"\r", b":", *[bytes([c]) for c in b"rank 517"], b"\r", b"d",
     b"?", *[DOWN] * 3, b"\x1b", b"t", b"t", b">", b"R", b"R", b"<",
-    b"s", *[bytes([c]) for c in b" LIMIT 5"], b"\r", b"\x1b", *[STEP] * 10, *[RIGHT] * 10,
+    b"s", *[bytes([c]) for c in b" LIMIT 5"], b"\r", b"\x0f", *[DOWN] * 3, RIGHT, LEFT, b"\t", b"\x1b",
+    *[STEP] * 10, *[RIGHT] * 10, *[LEFT] * 5, b")", b"(", END, HOME, b"y",
+    b"x", *[DOWN] * 5, PAGE_DOWN, b"\x1b", b" ", b" ",
 ]  # fmt: skip
-"""Every kind of key of the main screen, of a filter, of a place to go to, of the SQL pad and of the help."""
+"""Every kind of key of the main screen, a filter, a place to go to, the SQL pad, a script and the help."""
 
 
 @dataclass
@@ -160,6 +165,10 @@ class Figures:
     slowest: list[tuple[float, str]]
     silent: int
     memory: float
+    what_if: list[float]
+    """Seconds from a key to the run without a cause."""
+    meanwhile: list[float]
+    """Milliseconds from a key, pressed while that is worked out, to its frame."""
 
 
 def measure(database: Path, columns: int, rows: int) -> Figures:
@@ -178,6 +187,7 @@ def measure(database: Path, columns: int, rows: int) -> Figures:
             first = max(t for t in shown if t is not None) - float(note.read_text())
             terminal.settle()
             answers = [(*_press(terminal, key), key) for key in WALK]
+            what_if, meanwhile = _what_if(terminal)
             memory = terminal.peak()
         finally:
             terminal.process.terminate()
@@ -192,7 +202,31 @@ def measure(database: Path, columns: int, rows: int) -> Figures:
         sorted(((a[0], repr(a[3])) for a in answered), reverse=True)[:8],
         len(answers) - len(answered),
         memory,
+        what_if,
+        meanwhile,
     )
+
+
+def _what_if(terminal: Terminal) -> tuple[list[float], list[float]]:
+    """Go to the first finding and take its cause out, put it back, and so on: s to each answer; and ms to the frames of
+    keys that are pressed while it is being worked out.
+    """
+    for key in (b":", b"F", b"1", b"\r"):
+        _press(terminal, key)
+    answers, meanwhile = [], []
+    for key in (b"w", b" ", b"0", b" "):
+        begin, began = len(terminal.seen), time.monotonic()
+        os.write(terminal.master, key)
+        terminal.wait_for(FRAME_END, begin, PATIENCE_S)
+        for other in (DOWN, UP):
+            at, pressed = len(terminal.seen), time.monotonic()
+            os.write(terminal.master, other)
+            frame = terminal.wait_for(FRAME_END, at, PATIENCE_S)
+            meanwhile += [] if frame is None else [1000 * (frame - pressed)]
+        if terminal.wait_for(b"instead of" if key in (b"w", b" ") else b"What is known", begin, 60) is not None:
+            answers.append(terminal.settle() - began)
+    _press(terminal, b"\x1b")
+    return answers, meanwhile
 
 
 def _press(terminal: Terminal, key: bytes) -> tuple[float | None, float, float]:
@@ -243,6 +277,10 @@ def main() -> int:
             f"  settled {np.median(found.settled):.0f} ms, p95 {np.percentile(found.settled, 95):.0f} ms"
             f"  CPU p95 {np.percentile(found.cpu, 95):.0f} ms  memory {found.memory:.0f} MiB"
             f"  ({len(found.keys)} keys, {found.silent} without a frame)"
+        )
+        print(
+            f"          what-if: {len(found.what_if)} answers, the longest after {max(found.what_if, default=0):.2f} s"
+            f"; keys meanwhile at most {max(found.meanwhile, default=0):.0f} ms"
         )
         print("          slowest: " + ", ".join(f"{name} {ms:.0f} ms" for ms, name in found.slowest))
     return int(bad)

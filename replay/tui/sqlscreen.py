@@ -16,7 +16,7 @@ from replay.tui.bars import Bar, KeysBar
 from replay.tui.core import pad
 from replay.tui.core.pad import Answer, History, Names
 from replay.tui.keys import SQL, SQL_ALWAYS, SQL_TEXT, bindings, footer
-from replay.tui.panel import Panel, Row, cut, padded
+from replay.tui.panel import Panel, Row, cut, padded, wrapped
 from replay.tui.prompt import PromptScreen
 from replay.tui.sidescreen import SideScreen
 
@@ -73,13 +73,15 @@ class AnswerPanel(Panel):
     def __init__(self) -> None:
         super().__init__()
         self.answer: Answer | None = None
+        self.fault = ""
+        """Why there is no answer, in full: the row above has no room for it."""
         self._at = 0
         self._left = 0
         self._top = 0
 
     def take(self, answer: Answer) -> None:
         """Show another answer."""
-        self.answer, self._at, self._left, self._top = answer, 0, 0, 0
+        self.answer, self.fault, self._at, self._left, self._top = answer, "", 0, 0, 0
         self.redraw()
 
     def title(self) -> tuple[str, str]:
@@ -92,6 +94,8 @@ class AnswerPanel(Panel):
     def rows(self, width: int, height: int) -> Sequence[Row]:
         """Head and the rows around the one looked at."""
         p, found = self.palette, self.answer
+        if self.fault:
+            return [[(f"  {text}", p.error)] for text in wrapped(self.fault, width - 4, height)]
         if found is None:
             hint = "  every record of the logs is a row; tab completes names, @ has queries that come with the tool"
             return [[(hint, p.dim)]]
@@ -285,7 +289,10 @@ class SqlScreen(SideScreen):
         if self.is_attached:
             from replay.report.wording import visible
 
-            self.say(visible(" ".join(str(error).split())), is_error=True)
+            panel = self.query_one(AnswerPanel)
+            panel.fault = visible(" ".join(str(error).split()))
+            panel.redraw()
+            self.say(panel.fault, is_error=True)
 
     def action_export(self) -> None:
         """Write the whole answer to a file."""
