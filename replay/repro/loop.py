@@ -4,7 +4,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from replay.errors import InputError
@@ -65,6 +65,9 @@ def _ran(text: str, plan: Plan, keep_logs: Path | None) -> Iterator[tuple[Ended,
 
 def _judged(ended: Ended, logs: Path, wanted: Expected) -> Verdict:
     try:
-        return verify.judge(verify.read(logs), wanted)
+        verdict = verify.judge(verify.read(logs), wanted)
+        if ended.code is None and not verdict.verified:
+            return replace(verdict, why_not=f"{verdict.why_not}; the script did not end in {ended.seconds:.0f} s")
+        return verdict
     except InputError as error:
         return Verdict(False, (), f"{str(error).rpartition(': ')[2]} (exit code {ended.code})")
