@@ -14,6 +14,8 @@ from replay.resources import folder
 
 CPU = "DispatchKeySet(CPU, BackendSelect, ADInplaceOrView, AutogradCPU)"
 KINDS = [
+    ("___check_obj_id(L['scale'], 140449878929152)                ", "object-id", "object-identity"),
+    ("___check_obj_id(G['model'].training, 140373406281472)       ", "object-id", "training-mode"),
     ("tensor 'x' size mismatch at index 1. expected 48, actual 64", "size", "dynamic-shape"),
     ("tensor 'L['x'][0]' size mismatch at index 0. expected 4, actual 5", "size", "dynamic-shape"),
     (

@@ -59,10 +59,11 @@ def _causes() -> dict[str, list[_Cause]]:
 @lru_cache(maxsize=4096)
 def parse_reason(text: str) -> Reason:
     """Parse one reason, without the id before it. A text that no form takes gives kind "other"."""
+    text = text.strip()  # torch 2.5 pads a guard that has no comment
     match = shared().one(_FAMILY, text)
     if match is not None and match.record in _COMMENTS:
         return _commented(match.fields, text)
-    return replace(_bare(match, text), code=text.strip())
+    return replace(_bare(match, text), code=text)
 
 
 def split_reasons(text: str) -> list[str]:
