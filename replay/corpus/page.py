@@ -29,7 +29,10 @@ fares on logs that it has never met; for that, score a folder of your own: `repl
 {table}
 
 ## Not covered
-No run here shows these causes; their rules have only the tables beside them (`replay rules test`).
+No run here shows these causes; their rules have only the tables beside them (`replay rules test`). Most need what a
+CPU has not: a GPU (CUDA graphs, kernels, Xid, throttling, P2P), NCCL with its network, a driver, a scheduler;
+`corpora/gpu/record.py` records what one machine with a GPU can show. The others (damaged and shared compile caches, a
+compile that hangs, what FSDP and DTensor do under compile, settings of two runs) have no script of ours yet.
 
 {missing}
 """
