@@ -232,7 +232,7 @@ def test_sql_formats(replay: Out, slow: str, tmp_path: Path) -> None:
 def test_sql_parquet(replay: Out, slow: str, tmp_path: Path) -> None:
     target = tmp_path / "it's.parquet"
     assert replay("sql", slow, "SELECT finding_id, ranks FROM findings;", "-f", "parquet", "-o", str(target))[0] == 0
-    assert duckdb.read_parquet(str(target)).fetchall()[0] == ("F1", [2])
+    assert duckdb.connect().read_parquet(str(target)).fetchall()[0] == ("F1", [2])
     code, _, err = replay("sql", slow, "FROM findings", "-f", "parquet")
     assert code == 2
     assert "-o FILE" in err

@@ -179,7 +179,7 @@ def test_answers_as_files(replay: Out, tmp_path: Path) -> None:
     from_json = [json.loads(line) for line in (tmp_path / "it's.jsonl").read_text().splitlines()]
     assert rows((tmp_path / "it's.csv").read_text()) == wanted
     assert [[str(v) if v is not None else "" for v in r.values()] for r in from_json] == wanted
-    held = duckdb.read_parquet(str(tmp_path / "it's.parquet")).fetchall()
+    held = duckdb.connect().read_parquet(str(tmp_path / "it's.parquet")).fetchall()
     assert [[str(v) if v is not None else "" for v in r] for r in held] == wanted
 
 

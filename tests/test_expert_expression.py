@@ -76,7 +76,7 @@ def test_the_conjuncts_mean_the_whole(text: str, values: tuple[bool, bool, bool]
     assert "".join(token.text for token in whole.tokens) == text
     split = " AND ".join(f"({part.text})" for part in whole.conjuncts())
     bound = f"FROM (SELECT {values[0]} AS x, {values[1]} AS y, {values[2]} AS z)"
-    assert duckdb.execute(f"SELECT ({text}) = ({split}) {bound}").fetchone() == (True,)
+    assert duckdb.execute(f"SELECT ({text}) = ({split}) {bound}").fetchall() == [(True,)]
 
 
 def test_template_fills_its_slots() -> None:

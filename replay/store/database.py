@@ -104,9 +104,13 @@ def open_database(path: Path) -> DuckDBPyConnection:
     con = _readable(path)
     try:
         version = meta(con)["schema"]
+        is_whole = path.stat().st_size >= _size(con)
     except (duckdb.Error, KeyError) as error:
         con.close()
         raise NotOurs(f"{path}: a DuckDB database, but not one that replay made") from error
+    if not is_whole:
+        con.close()
+        raise NotOurs(f"{path}: damaged, its end is missing")
     if version != str(schema.SCHEMA_VERSION):
         con.close()
         raise InputError(
@@ -204,6 +208,12 @@ def is_database(path: Path) -> bool:
 def _writable(path: Path) -> DuckDBPyConnection:
     making = {"storage_compatibility_version": STORAGE_VERSION, "memory_limit": _WHILE_MAKING}
     return duckdb.connect(str(path), config=_CONFIG | making)
+
+
+def _size(con: DuckDBPyConnection) -> int:
+    """Bytes that the blocks of an opened database take: what is missing is told else only where it is read."""
+    query = "SELECT max(total_blocks * block_size) FROM pragma_database_size()"
+    return next((int(size) for (size,) in con.execute(query).fetchall()), 0)
 
 
 def _readable(path: Path) -> DuckDBPyConnection:

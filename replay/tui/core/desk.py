@@ -6,8 +6,10 @@ A person who holds a key down asks a hundred questions a second; what the screen
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
+import duckdb
 from duckdb import DuckDBPyConnection
 
 Question = Callable[[DuckDBPyConnection], Any]
@@ -53,7 +55,8 @@ class Desk:
 
     def interrupt(self) -> None:
         """Stop the question that is being answered; it fails."""
-        self._con.interrupt()
+        with suppress(duckdb.ConnectionException):  # the thread has just ended
+            self._con.interrupt()
 
     def close(self) -> None:
         """Answer nothing more, and end the thread."""
