@@ -286,13 +286,14 @@ import replay.run
 from replay.cli.main import run
 begun = replay.run._derive
 number = int(sys.argv.pop())
+signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 def ended(*arguments):
     os.kill(os.getpid(), number)
     begun(*arguments)
 replay.run._derive = ended
 run()
 """
-"""The command, which a signal meets while the new database is half made."""
+"""The command, which a signal meets while the new database is half made; a shell in the background ignores some."""
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
