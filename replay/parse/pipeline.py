@@ -141,9 +141,7 @@ class FileParser:
         others = (a for a in self._of(writer) if not isinstance(a, TorchCompiler))
         if self._rejoiner.is_holding or (passing is not None and any(a.minds(passing) for a in others)):
             return False
-        is_wrapped = batch.wraps is not None and bool(batch.wraps.is_wrapped[at])
-        offset, size = int(batch.offsets[at]), int(batch.offsets[at + 1] - batch.offsets[at])
-        self._rejoiner.pass_by(None, offset, size, is_wrapped=is_wrapped)
+        self._pass_by(batch, None, at, at + 1)
         kind = self._compiler(writer).feed(segment) or "parsed"
         reading.kinds[at] = KINDS.index(kind)
         reading.forms[at] = reading.names.number(segment.match.form if segment.match else segment.header)
@@ -173,15 +171,19 @@ class FileParser:
         for at, after, _ in streams.sources.within(begin, end):
             head = survey.passings[survey.heads[at]]
             process = self._processes[int(reading.writers[at])] if head is not None and head.header == "nccl" else None
-            offset, size = int(batch.offsets[at]), int(batch.offsets[after] - batch.offsets[at])
-            is_wrapped = batch.wraps is not None and bool(batch.wraps.is_wrapped[at])
-            self._rejoiner.pass_by(process, offset, 0 if process else size, is_wrapped=is_wrapped)
+            self._pass_by(batch, process, at, after)
         for at, after, key in streams.messages.within(begin, end):
             if key < 0:
                 self._touch(batch, survey, streams, at, after)
             else:
                 self._long(batch, survey, at, after)
         self._last_headed = int(reading.writers[end - 1])
+
+    def _pass_by(self, batch: Batch, process: Process | None, begin: int, end: int) -> None:
+        """Tell the rejoiner of lines of one process of NCCL (None: not of NCCL) that went by."""
+        offset, size = int(batch.offsets[begin]), int(batch.offsets[end] - batch.offsets[begin])
+        is_wrapped = batch.wraps is not None and bool(batch.wraps.is_wrapped[begin])
+        self._rejoiner.pass_by(process, offset, 0 if process else size, is_wrapped=is_wrapped)
 
     def _count(self, reading: Reading, is_passed: Mask) -> None:
         """Count the lines that were read at once."""
