@@ -9,13 +9,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from textual.events import MouseScrollDown, MouseScrollUp
 from tui_driver import CASES, ROOT, SIZES, app_of, drive, screen, settle, typed
 
 from replay.report.wording import visible
+from replay.run import open_run
 from replay.tui.app import ReplayApp
-from replay.tui.core import goal, marks, wanted
+from replay.tui.core import goal, marks, spans, track, wanted
 from replay.tui.core.window import Mark, laid
 from replay.tui.keys import KEYS, SIDE_KEYS
 from replay.tui.layout import stand
@@ -46,6 +48,23 @@ def case(name: str) -> Path:
 
 def corpus(name: str) -> Path:
     return ROOT / "corpora" / name / "logs"
+
+
+def test_events_and_spans_read_in_parts_are_those_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_run([corpus("recompile-one-rank")], db=READ / "recompile-one-rank.duckdb") as run:
+        con = run.cursor()
+        whole = [track.load(con, 1), spans.load(con, 1)]
+        for module in (track, spans):
+            monkeypatch.setattr(module, "PART", 7)
+        parts = [track.load(con, 1), spans.load(con, 1)]
+        con.close()
+    assert len(whole[0]) > 70
+    assert len(whole[1]) > 14
+    for one, other in zip(whole, parts, strict=True):
+        columns = [name for name, value in vars(one).items() if isinstance(value, np.ndarray)]
+        assert len(columns) > 4
+        for name in columns:
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)

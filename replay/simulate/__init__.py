@@ -7,6 +7,6 @@ print(outcome.saved_s, outcome.replay_error)
 
 from replay.simulate.model import Cause, Change, Limit, Outcome, RankOutcome, Without
 from replay.simulate.phases import Phases
-from replay.simulate.whatif import Traced, run, traced
+from replay.simulate.whatif import WhatIf, run
 
-__all__ = ["Cause", "Change", "Limit", "Outcome", "Phases", "RankOutcome", "Traced", "Without", "run", "traced"]
+__all__ = ["Cause", "Change", "Limit", "Outcome", "Phases", "RankOutcome", "WhatIf", "Without", "run"]

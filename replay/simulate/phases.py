@@ -1,5 +1,6 @@
 """A replayed run as spans of own time and of waiting, for whoever draws it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,11 +21,12 @@ class Phases:
     waits: NDArray[np.bool_]
 
 
-def phases(told: History, course: Course) -> Phases:
-    """Return what ranks do in a course of a history: before each arrival their own work, then the operation."""
-    before = np.where(heads(told.who), told.begin[told.who], np.roll(course.leave, 1))
-    edges = np.stack([before, course.enter, course.leave], axis=1) + told.origin
-    waits = np.tile([False, True], len(told.who))
+def phases(told: History, course: Course, ranks: Sequence[int]) -> Phases:
+    """Return what some ranks do in a course of a history: before each arrival their own work, then the operation."""
+    of = np.flatnonzero(np.isin(told.ranks, ranks)[told.who])
+    before = np.where(heads(told.who)[of], told.begin[told.who[of]], course.leave[of - 1])
+    edges = np.stack([before, course.enter[of], course.leave[of]], axis=1) + told.origin
+    waits = np.tile([False, True], len(of))
     lo, hi = edges[:, :2].ravel(), edges[:, 1:].ravel()
     kept = hi > lo
-    return Phases(np.repeat(told.ranks[told.who], 2)[kept], lo[kept], hi[kept], waits[kept])
+    return Phases(np.repeat(told.ranks[told.who[of]], 2)[kept], lo[kept], hi[kept], waits[kept])

@@ -22,37 +22,48 @@ def run(con: DuckDBPyConnection, change: Change, run_id: int | None = None) -> O
     An empty change answers what each known cause cost. Where the logs do not carry it, `cannot` says why.
     Raises UsageError for a rank that the run does not have.
     """
-    return traced(con, change, run_id).outcome
+    return WhatIf(con, run_id).changed(change).outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
-    """An outcome, with what ranks do in it; None where nothing can be said."""
+class Changed:
+    """An outcome, and the course of the run that it comes from; None where nothing can be said."""
 
     outcome: Outcome
-    phases: Phases | None
+    course: Course | None
 
 
-def traced(con: DuckDBPyConnection, change: Change, run_id: int | None = None) -> Traced:
-    """Return what `run` does, and what ranks do meanwhile in the changed run. Raises as it does."""
-    if run_id is None:
-        row = con.execute("SELECT max(run_id) FROM runs").fetchone()
-        run_id = int(row[0]) if row and row[0] is not None else 0
-    _check(con, run_id, change)
-    told = history.read(con, run_id)
-    if isinstance(told, str):
-        return Traced(Outcome(run_id, change, None, 0, cannot=told), None)
-    simulation = Simulation(con, told)
-    taken, limits = _taken(con, simulation, change)
-    course = simulation.changed(taken) if taken else simulation.unchanged
-    return Traced(_outcome(con, simulation, change, taken, course=course, limits=limits), phases(told, course))
+class WhatIf:
+    """One run (the last one if none is named), read once and changed as often as one likes.
 
+    The connection is used as long as this is.
+    """
 
-def _check(con: DuckDBPyConnection, run_id: int, change: Change) -> None:
-    known = {r for (r,) in con.execute("SELECT rank FROM ranks WHERE run_id = ?", [run_id]).fetchall()}
-    asked = {r for w in change.without for r in w.ranks} | set(change.as_median)
-    if unknown := sorted(asked - known):
-        raise UsageError(f"rank {unknown[0]}: the run has no such rank")
+    def __init__(self, con: DuckDBPyConnection, run_id: int | None = None) -> None:
+        if run_id is None:
+            row = con.execute("SELECT max(run_id) FROM runs").fetchone()
+            run_id = int(row[0]) if row and row[0] is not None else 0
+        self._con, self._run_id = con, run_id
+        self._ranks = {r for (r,) in con.execute("SELECT rank FROM ranks WHERE run_id = ?", [run_id]).fetchall()}
+        told = history.read(con, run_id)
+        self._told = told if isinstance(told, str) else Simulation(con, told)
+
+    def changed(self, change: Change) -> Changed:
+        """Return what the run would have been. Raises UsageError for a rank that it does not have."""
+        asked = {r for w in change.without for r in w.ranks} | set(change.as_median)
+        if unknown := sorted(asked - self._ranks):
+            raise UsageError(f"rank {unknown[0]}: the run has no such rank")
+        if isinstance(self._told, str):
+            return Changed(Outcome(self._run_id, change, None, 0, cannot=self._told), None)
+        taken, limits = _taken(self._con, self._told, change)
+        course = self._told.changed(taken) if taken else self._told.unchanged
+        return Changed(_outcome(self._con, self._told, change, taken, course=course, limits=limits), course)
+
+    def phases(self, ranks: Sequence[int], course: Course | None = None) -> Phases | None:
+        """Return what some ranks do in a course of the run, or did in the run as it was."""
+        if isinstance(self._told, str):
+            return None
+        return phases(self._told.history, course or self._told.unchanged, ranks)
 
 
 def _taken(con: DuckDBPyConnection, simulation: Simulation, change: Change) -> tuple[list[Cut], list[Limit]]:

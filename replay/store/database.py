@@ -37,6 +37,8 @@ _LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "enable_external_access": "false",
     "lock_configuration": "true",
 }
+_READING = _CONFIG | {"allocator_bulk_deallocation_flush_threshold": "1MB"}
+"""A run may be looked at for hours: what a query needed goes back to the system when it ends."""
 
 
 class NotOurs(InputError):
@@ -223,7 +225,7 @@ def _readable(path: Path) -> DuckDBPyConnection:
     try:
         facts = path.stat()
         content = {"custom_user_agent": f"replay-{facts.st_ino}-{facts.st_mtime_ns}"}
-        return duckdb.connect(str(path), read_only=True, config=_CONFIG | _LOCKED | content)
+        return duckdb.connect(str(path), read_only=True, config=_READING | _LOCKED | content)
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such database") from error
     except OSError as error:
@@ -237,7 +239,7 @@ def _readable(path: Path) -> DuckDBPyConnection:
 
 
 def _attached(path: Path) -> DuckDBPyConnection:
-    con = duckdb.connect(config=_CONFIG | {"temp_directory": f"{path}.tmp"})
+    con = duckdb.connect(config=_READING | {"temp_directory": f"{path}.tmp"})
     con.execute(f"ATTACH '{_quoted(path)}' AS {ALIAS} (TYPE duckdb, READ_ONLY)")
     con.execute(f"USE {ALIAS}")
     return con

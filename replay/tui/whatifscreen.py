@@ -1,6 +1,6 @@
 """What-if: a list of causes, each taken out with a key, and the run without them beside the run as it was."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import ClassVar
 
@@ -15,7 +15,7 @@ from replay.tui.bars import KeysBar
 from replay.tui.core import pictures, whatif
 from replay.tui.core.session import Session
 from replay.tui.core.spans import NOTHING, STATES, Cells
-from replay.tui.core.whatif import Item, Tried
+from replay.tui.core.whatif import Item, Trials, Tried
 from replay.tui.keys import WHAT_IF, bindings, footer
 from replay.tui.palette import SHAPES
 from replay.tui.panel import Panel, Row, padded, wrapped
@@ -34,8 +34,6 @@ class WhatIfPanel(Panel):
         self.at = 0
         self.items: tuple[Item, ...] = ()
         self.out: frozenset[str] = frozenset()
-        self.was: Tried | None = None
-        """The run replayed as it was: shown beside the changed one, for the model tells work and waiting of both."""
         self.tried: Tried | None = None
         self.note = "simulating the run as it was …"
 
@@ -80,17 +78,17 @@ class WhatIfPanel(Panel):
 
     def _lanes(self, session: Session, tried: Tried, width: int, height: int) -> list[Row]:
         book = session.book
-        if tried.spans is None or self.was is None or self.was.spans is None or height < 3:
+        if tried.was is None or tried.would_be is None or height < 3:
             return []
         cells = max(width - _LABEL - 11, 10)
         window = book.window()
         edges = window.edges(cells)
         rows: list[Row] = []
         ends = {r.rank: r for r in tried.outcome.ranks}
-        for rank in whatif.most_changed(tried.outcome, (height - 1) // 2):
+        for rank in whatif.most_changed(tried.outcome, min((height - 1) // 2, whatif.SHOWN)):
             told = ends[rank]
-            rows.append(self._lane(f"rank {rank} was", pictures.codes((rank,), self.was.spans, edges), told.replayed_s))
-            rows.append(self._lane("would be", pictures.codes((rank,), tried.spans, edges), told.changed_s))
+            rows.append(self._lane(f"rank {rank} was", pictures.codes((rank,), tried.was, edges), told.replayed_s))
+            rows.append(self._lane("would be", pictures.codes((rank,), tried.would_be, edges), told.changed_s))
         told_by = f"{SHAPES['running']} its own work, compiling too  {SHAPES['waiting']} waiting for others"
         return [*rows, [(f"{'':>{_LABEL - 1}} {told_by}", self.palette.dim)]]
 
@@ -133,14 +131,14 @@ class WhatIfScreen(SideScreen):
 
     def on_mount(self) -> None:
         """Ask what can be taken out."""
-        run_id = self.session.book.run_id
-        self.session.slow.ask("what-if", lambda con: whatif.tried(con, run_id, Change()), self._list, self._fail)
+        self._trials = Trials(self.session.book.run_id)
+        self._ask(Change(), self._list)
 
     def _list(self, found: Tried) -> None:
         if not self.is_attached:
             return
         panel, story = self.query_one(WhatIfPanel), self.session.story
-        panel.items, panel.was, panel.tried, panel.note = whatif.items(found.outcome), found, found, ""
+        panel.items, panel.tried, panel.note = whatif.items(found.outcome), found, ""
         key = whatif.of_finding(panel.items, story.finding(self._finding) if story and self._finding else None)
         if key is not None:
             panel.at = [item.key for item in panel.items].index(key)
@@ -158,11 +156,14 @@ class WhatIfScreen(SideScreen):
         self._try(frozenset())
 
     def _try(self, out: frozenset[str]) -> None:
-        panel, book = self.query_one(WhatIfPanel), self.session.book
+        panel = self.query_one(WhatIfPanel)
         panel.out, panel.note = out, "simulating …"
-        wanted, run_id = whatif.change(panel.items, out, book.ranks), book.run_id
-        self.session.slow.ask("what-if", lambda con: whatif.tried(con, run_id, wanted), self._show, self._fail)
+        self._ask(whatif.change(panel.items, out, self.session.book.ranks), self._show)
         panel.redraw()
+
+    def _ask(self, change: Change, answer: Callable[[Tried], None]) -> None:
+        trials = self._trials
+        self.session.slow.ask("what-if", lambda con: trials.tried(con, change), answer, self._fail)
 
     def _show(self, found: Tried) -> None:
         if self.is_attached:

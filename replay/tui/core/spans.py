@@ -7,6 +7,8 @@ import numpy as np
 from duckdb import DuckDBPyConnection
 from numpy.typing import NDArray
 
+from replay.tui.core.track import PART, in_parts
+
 STATES = (
     "unknown",
     "starting",
@@ -29,6 +31,8 @@ _WEIGHT = np.array([0.2, 0.5, 3, 3, 1, 1.2, 3, 3, 2, 1000, 1], dtype=np.float64)
 """How much a second of each state counts for the picture of a cell: what is rare and matters is not to be lost in
 it.
 """
+
+_DRAWN = "s.run_id = $run AND s.rank IS NOT NULL AND s.t_lo IS NOT NULL AND s.t_hi >= s.t_lo"
 
 Cells = NDArray[np.uint8]
 
@@ -217,30 +221,40 @@ def load(con: DuckDBPyConnection, run_id: int) -> Spans:
         """,
         [run_id],
     ).fetchall()
-    columns = con.execute(
-        """
+    held = con.execute(
+        f"SELECT rank, count(*) FROM states AS s WHERE {_DRAWN} GROUP BY rank ORDER BY rank", {"run": run_id}
+    ).fetchall()
+    rank, t_lo, t_hi, state, step, detail, place = in_parts(
+        con,
+        f"""
         WITH details AS (
             SELECT op, late, (row_number() OVER (ORDER BY op, late) - 1)::INTEGER AS detail
             FROM (SELECT DISTINCT op, late FROM states WHERE run_id = $run AND state = 'waiting')
         )
-        SELECT s.rank, s.t_lo, s.t_hi, (coalesce(list_position($states, s.state), 1) - 1)::UTINYINT AS state,
-            coalesce(s.step, -1) AS step,
+        SELECT s.rank::INTEGER AS rank, s.t_lo, s.t_hi,
+            (coalesce(list_position($states, s.state), 1) - 1)::UTINYINT AS state, coalesce(s.step, -1) AS step,
             coalesce(d.detail, -1) AS detail, coalesce(s.file_id::BIGINT * 1099511627776 + s.line_no, -1) AS place
         FROM states AS s
         LEFT JOIN details AS d
             ON s.state = 'waiting' AND d.op IS NOT DISTINCT FROM s.op AND d.late IS NOT DISTINCT FROM s.late
-        WHERE s.run_id = $run AND s.rank IS NOT NULL AND s.t_lo IS NOT NULL AND s.t_hi >= s.t_lo
-        ORDER BY s.rank, s.t_lo, s.t_hi
+        WHERE {_DRAWN} AND s.rank BETWEEN $low AND $high ORDER BY s.rank, s.t_lo, s.t_hi
         """,
         {"run": run_id, "states": list(STATES)},
-    ).fetchnumpy()
-    return Spans(
-        rank=np.asarray(columns["rank"], dtype=np.int32),
-        t_lo=np.asarray(columns["t_lo"], dtype=np.float64),
-        t_hi=np.asarray(columns["t_hi"], dtype=np.float64),
-        state=np.asarray(columns["state"], dtype=np.uint8),
-        step=np.asarray(columns["step"], dtype=np.int64),
-        detail=np.asarray(columns["detail"], dtype=np.int32),
-        details=[(op, tuple(r for r in late or () if r is not None)) for op, late, _ in rows],
-        place=np.asarray(columns["place"], dtype=np.int64),
+        _parts(held),
+        sum(count for _, count in held),
     )
+    details = [(op, tuple(r for r in late or () if r is not None)) for op, late, _ in rows]
+    return Spans(rank=rank, t_lo=t_lo, t_hi=t_hi, state=state, step=step, detail=detail, details=details, place=place)
+
+
+def _parts(held: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """First and last ranks of parts of about PART rows, from how many each rank holds."""
+    parts: list[tuple[int, int]] = []
+    rows = PART
+    for rank, count in held:
+        if rows + count > PART:
+            parts.append((rank, rank))
+            rows = 0
+        parts[-1] = (parts[-1][0], rank)
+        rows += count
+    return parts or [(0, -1)]

@@ -6,7 +6,9 @@ the words of the events that are on the screen are fetched (`pages`).
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from duckdb import DuckDBPyConnection
@@ -17,6 +19,8 @@ STEP = frozenset({"step"})
 COLLECTIVE = frozenset({"collective", "flight-record"})
 RECOMPILE = frozenset({"recompile", "recompile-limit"})
 _KEPT_SELECTIONS = 24
+PART = 1 << 17
+"""About so many rows are read from the database at once."""
 
 Positions = NDArray[np.int32]
 
@@ -139,23 +143,41 @@ def load(con: DuckDBPyConnection, run_id: int) -> Track:
         k
         for (k,) in con.execute("SELECT DISTINCT kind FROM events WHERE run_id = ? ORDER BY kind", [run_id]).fetchall()
     )
-    columns = con.execute(
+    count, low, high = con.execute(
+        "SELECT count(*), coalesce(min(seq), 0), coalesce(max(seq), 0) FROM events WHERE run_id = ?", [run_id]
+    ).fetchall()[0]
+    t, rank, kind, severity, seq = in_parts(
+        con,
         """
-        SELECT coalesce(t_lo, t_hi, 'nan'::DOUBLE) AS t, coalesce(rank, -1) AS rank, (list_position($kinds, kind) -
-            1)::UTINYINT AS kind,
+        SELECT coalesce(t_lo, t_hi, 'nan'::DOUBLE) AS t, coalesce(rank, -1)::INTEGER AS rank,
+            (list_position($kinds, kind) - 1)::UTINYINT AS kind,
             (list_position(['debug', 'info', 'warning', 'error'], severity) - 1)::UTINYINT AS severity, seq
-        FROM events WHERE run_id = $run ORDER BY seq
+        FROM events WHERE run_id = $run AND seq BETWEEN $low AND $high ORDER BY seq
         """,
         {"run": run_id, "kinds": list(kinds)},
-    ).fetchnumpy()
-    return Track(
-        t=_without_falls(np.asarray(columns["t"], dtype=np.float64)),
-        rank=np.asarray(columns["rank"], dtype=np.int32),
-        kind=np.asarray(columns["kind"], dtype=np.uint8),
-        severity=np.asarray(columns["severity"], dtype=np.uint8),
-        seq=np.asarray(columns["seq"], dtype=np.int64),
-        kinds=kinds,
+        [(part, min(part + PART, high + 1) - 1) for part in range(low, high + 1, PART)],
+        count,
     )
+    return Track(t=_without_falls(t), rank=rank, kind=kind, severity=severity, seq=seq, kinds=kinds)
+
+
+def in_parts(
+    con: DuckDBPyConnection, query: str, values: dict[str, Any], parts: Iterable[tuple[int, int]], count: int
+) -> list[NDArray[Any]]:
+    """Return the columns of a query that is asked for one part ($low to $high, inclusive; at least one) after the
+    other; `count` rows in all.
+
+    At once its answer would stand in memory three times: sorted, as it is handed over, and as columns.
+    """
+    columns: list[NDArray[Any]] = []
+    done = 0
+    for low, high in parts:
+        found = list(con.execute(query, values | {"low": low, "high": high}).fetchnumpy().values())
+        columns = columns or [np.empty(count, part.dtype) for part in found]
+        for column, part in zip(columns, found, strict=True):
+            column[done : done + len(part)] = part
+        done += len(found[0])
+    return columns
 
 
 def _without_falls(t: NDArray[np.float64]) -> NDArray[np.float64]:

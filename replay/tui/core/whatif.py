@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from duckdb import DuckDBPyConnection
 
-from replay import simulate
 from replay.report.model import Finding
 from replay.report.wording import duration, ranks_text, visible
-from replay.simulate import Cause, Change, Outcome, Phases, Without
+from replay.simulate import Cause, Change, Outcome, Phases, WhatIf, Without
 from replay.simulate.model import KINDS
 from replay.tui.core.spans import RUNNING, WAITING, Spans
 
 _SLOW = "slow"
+SHOWN = 64
+"""Ranks of which spans are made: no screen has room for the lanes of more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +33,29 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What comes of a change; `spans` is what ranks would do, None where nothing can be said."""
+    """What comes of a change, and what the ranks that it changes most did and would do; None where nothing can be
+    said. The model tells work and waiting of both.
+    """
 
     outcome: Outcome
-    spans: Spans | None
+    was: Spans | None
+    would_be: Spans | None
 
 
-def tried(con: DuckDBPyConnection, run_id: int, change: Change) -> Tried:
-    """Return a run with a change; an empty change tells what can be taken out of it."""
-    found = simulate.traced(con, change, run_id)
-    return Tried(found.outcome, None if found.phases is None else _spans(found.phases))
+class Trials:
+    """One run, read when first asked for, and tried with one change after the other."""
+
+    def __init__(self, run_id: int) -> None:
+        self._run_id = run_id
+        self._run: WhatIf | None = None
+
+    def tried(self, con: DuckDBPyConnection, change: Change) -> Tried:
+        """Return the run with a change; an empty change tells what can be taken out of it."""
+        if self._run is None:
+            self._run = WhatIf(con, self._run_id)
+        found = self._run.changed(change)
+        shown = most_changed(found.outcome, SHOWN)
+        return Tried(found.outcome, _spans(self._run.phases(shown)), _spans(self._run.phases(shown, found.course)))
 
 
 def items(outcome: Outcome) -> tuple[Item, ...]:
@@ -104,7 +118,9 @@ def of_finding(listed: Iterable[Item], finding: Finding | None) -> str | None:
 
 
 def most_changed(outcome: Outcome, most: int) -> list[int]:
-    """Return the ranks to be shown: those that something is taken from, and those whose waiting changes most."""
+    """Return the ranks to be shown, of those that are: which something is taken from, and whose waiting changes
+    most.
+    """
     order = sorted(outcome.ranks, key=lambda r: (-abs(r.own_s), -abs(r.waited_s - r.waits_s), r.rank))
     return sorted(r.rank for r in order[:most])
 
@@ -114,7 +130,9 @@ def limits(outcome: Outcome) -> list[str]:
     return [visible(limit.text + (f"; to know: {limit.enable}" if limit.enable else "")) for limit in outcome.limits]
 
 
-def _spans(made: Phases) -> Spans:
+def _spans(made: Phases | None) -> Spans | None:
+    if made is None:
+        return None
     count = len(made.rank)
     none = np.full(count, -1, dtype=np.int64)
     states = np.where(made.waits, WAITING, RUNNING).astype(np.uint8)
