@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 from columns import fields, spans
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from replay.grammar import texts
 from replay.grammar.bulk import BulkExecutor
 from replay.grammar.executor import shared
 from replay.grammar.model import Match
-from replay.grammar.texts import Listed
+from replay.grammar.texts import Listed, Spans
 from replay.parse.families import BY_HEADER
 from replay.parse.pipeline import parse_file
 from replay.resources import folder
@@ -155,3 +156,66 @@ def test_the_executors_take_the_same(families: tuple[str, ...], strings: list[st
             expected = next((m for family in families if (m := shared().one(family, text)) is not None), None)
             assert found.get(place) == expected
             assert (place in rest) == (expected is None)
+
+
+TREE = [
+    "GUARDS:",
+    "",
+    "TREE_GUARD_MANAGER:",
+    "+- RootGuardManager",
+    "| +- GuardManager: source=L['x'], accessed_by=FrameLocalsGuardAccessor(key='x', framelocals_idx=0), type=None",
+    "| | +- TENSOR_MATCH: check_tensor(L['x'], Tensor, DispatchKeySet(CPU), torch.half, size=[4], stride=[1])",
+    "| | +- GuardManager: source=L['x'].a, accessed_by=GetAttrGuardAccessor(a), type=<class 'int'>",
+    "| | | +- EQUALS_MATCH: L['x'].a == 2  # return x * a  # t.py:3 in f",
+    "| | | +- KeyManager: GuardManager: source=list(dict.keys(L['x'].a))[0], type=<class 'str'>",
+    "| +- GLOBAL_STATE: ___check_global_state()",
+    "| +- NO_CODE",
+    "Python shape guard function:",
+    "    def guard(L):",
+    "        __guard_hit = True",
+    "Guard eval latency = 1.50 us",
+    "a line that is none of a tree",
+]
+
+
+@settings(max_examples=80)
+@given(
+    picks=st.lists(
+        st.tuples(st.sampled_from(TREE), st.sampled_from([(100, "0/0"), (100, "0/1"), (200, "0/0")])), max_size=50
+    ),
+    batch=st.integers(1, 40),
+)
+def test_trees_of_guards_in_any_order(
+    tmp_path_factory: pytest.TempPathFactory, picks: list[tuple[str, tuple[int, str]]], batch: int
+) -> None:
+    """Trees that begin in one batch and go on in the next, lines of two writers and compiles in between."""
+    logs = tmp_path_factory.mktemp("logs")
+    whole = [(text, (100, "0/0")) for text in TREE] + [("GUARDS:", (200, "0/0")), *picks]
+    stamp = "V1129 22:51:33.204000 %d torch/_dynamo/guards.py:4483] [%s] [__guards] %s"
+    (logs / "console.log").write_text("".join(stamp % (*of, text) + "\n" for text, of in whole))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(read, "BATCH", batch)
+        assert_equal_ways(logs)
+
+
+@given(
+    cells=st.lists(
+        st.tuples(*[st.one_of(st.none(), st.sampled_from([b"", b"a", b"a\xff", "\u00e9".encode(), b"b" * 300]))] * 3)
+    )
+)
+def test_rows_are_handed_out_natively_as_by_python(cells: list[tuple[bytes | None, ...]]) -> None:
+    data, columns = b"", []
+    for column in range(3):
+        starts, ends = [], []
+        for row in cells:
+            cell = row[column]
+            starts.append(-1 if cell is None else len(data))
+            data += cell or b""
+            ends.append(len(data))
+        columns.append((np.array(starts, np.int32), np.array(ends, np.int32)))
+    pieces = [Spans(data, starts, ends) for starts, ends in columns]
+    listed = [Listed(list(texts)) for texts in pieces]
+    expected = texts.rows_of("xyz", listed, len(cells))
+    assert len(expected) == len(cells)
+    if texts.is_native():
+        assert texts.rows_of("xyz", pieces, len(cells)) == expected

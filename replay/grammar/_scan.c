@@ -18,7 +18,7 @@ enum { BACK_BRANCH, BACK_GREEDY, BACK_LAZY, BACK_SLOT };
 enum { ANYTHING = -1, UNSURE = -2, NOBODY = -1 };
 /* words of a program's head, and of each of its productions */
 /* Raised whenever functions or words change their meaning: replay.grammar.texts wants the same. */
-enum { AGREED = 2 };
+enum { AGREED = 3 };
 enum { HEAD_SLOTS, HEAD_FIRST, HEAD_PRODUCTIONS, HEAD_WORDS };
 enum { PROD_ENTRY, PROD_SLOTS, PROD_SHORTEST, PROD_NEEDLE, PROD_WORDS };
 
@@ -736,6 +736,66 @@ done:
     return result;
 }
 
+/* rows(data, columns: tuple of (name, starts, ends)) -> list of dicts: the texts of each row by name, without those that are
+ * absent; bytes that are no UTF-8 become U+FFFD. A text like that of the row before is the same object. */
+static PyObject *rows(PyObject *self, PyObject *args) {
+    PyObject *data, *columns, *result = NULL;
+    if (!PyArg_ParseTuple(args, "OO!", &data, &PyTuple_Type, &columns)) return NULL;
+    Py_ssize_t width = PyTuple_Size(columns), opened = 0, count = 0;
+    Pieces *p = calloc((size_t)width + 1, sizeof(Pieces));
+    PyObject **names = calloc((size_t)width + 1, sizeof(PyObject *)), **before = calloc((size_t)width + 1, sizeof(PyObject *));
+    Py_ssize_t *places = calloc((size_t)width + 1, sizeof(Py_ssize_t));
+    if (!p || !names || !before || !places) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    for (Py_ssize_t c = 0; c < width; c++) {
+        PyObject *given[3] = {data, NULL, NULL};
+        if (!PyArg_ParseTuple(PyTuple_GetItem(columns, c), "UOO", names + c, given + 1, given + 2)) goto done;
+        int ok = pieces_open(p + c, given);
+        opened = c + 1;
+        if (!ok) goto done;
+        if (c && p[c].count != count) {
+            PyErr_SetString(PyExc_ValueError, "columns of different lengths");
+            goto done;
+        }
+        count = p[c].count;
+    }
+    result = PyList_New(count);
+    for (Py_ssize_t n = 0; result && n < count; n++) {
+        PyObject *row = PyDict_New();
+        if (!row || PyList_SetItem(result, n, row) < 0) { /* the list owns it now */
+            Py_CLEAR(result);
+            break;
+        }
+        for (Py_ssize_t c = 0; c < width; c++) {
+            int32_t start = p[c].starts[n], size = p[c].ends[n] - start;
+            if (start < 0) continue;
+            const char *text = (const char *)p[c].data + start;
+            int32_t old = before[c] ? p[c].starts[places[c]] : 0;
+            if (!before[c] || p[c].ends[places[c]] - old != size || memcmp(p[c].data + old, text, (size_t)size)) {
+                Py_XDECREF(before[c]);
+                before[c] = PyUnicode_DecodeUTF8(text, size, "replace");
+                places[c] = n;
+            }
+            if (!before[c] || PyDict_SetItem(row, names[c], before[c]) < 0) {
+                Py_CLEAR(result);
+                break;
+            }
+        }
+    }
+done:
+    for (Py_ssize_t c = 0; c < opened; c++) {
+        pieces_close(p + c);
+        Py_XDECREF(before[c]);
+    }
+    free(p);
+    free(names);
+    free(before);
+    free(places);
+    return result;
+}
+
 static PyMethodDef methods[] = {
     {"match", match, METH_VARARGS, "Run a program over texts."},
     {"one", one, METH_VARARGS, "Run a program over one text."},
@@ -746,6 +806,7 @@ static PyMethodDef methods[] = {
     {"seconds", seconds, METH_VARARGS, "Read texts as seconds."},
     {"pack", pack, METH_VARARGS, "Copy texts behind each other."},
     {"find", find, METH_VARARGS, "Tell which texts hold one of some words."},
+    {"rows", rows, METH_VARARGS, "Hand out texts by the names of their columns."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -51,10 +51,7 @@ class Taken:
     def rows(self) -> list[dict[str, str]]:
         """The fields of each text, as a match has them."""
         names = list(dict.fromkeys(group.split("__")[0] for group in self.groups))
-        if not names:
-            return [{} for _ in self.where]
-        columns = zip(*(self.field(name) for name in names), strict=True)
-        return [{n: v for n, v in zip(names, row, strict=True) if v is not None} for row in columns]
+        return columns.rows_of(names, [self.field(name) for name in names], len(self.where))
 
     def has(self, name: str) -> bool:
         """Whether the production has such a field."""

@@ -15,7 +15,7 @@ try:
 except ImportError:  # built only where there was a compiler; what needs it is never made then
     _scan = None  # type: ignore[assignment]
 
-_AGREED = 2
+_AGREED = 3
 """What the scanner is to be, so that one that was built from another version of its source is not used."""
 native: Any = _scan if getattr(_scan, "AGREED", None) == _AGREED else None
 """The module written in C; None where it was not built."""
@@ -267,6 +267,17 @@ def computed(make: Callable[..., Any], columns: Sequence[Coded]) -> Coded:
     codes, firsts = combined(columns)
     rows = zip(*([c.values[code] for code in c.codes[firsts].tolist()] for c in columns), strict=True)
     return Coded(codes, [make(*row) for row in rows])
+
+
+def rows_of(names: Sequence[str], fields: Sequence[Texts], count: int) -> list[dict[str, str]]:
+    """Return the texts of each of `count` rows by the names of their columns, without those that are None."""
+    spans = [texts for texts in fields if isinstance(texts, Spans)]
+    if spans and len(spans) == len(fields) and all(texts.data is spans[0].data for texts in spans):
+        columns = ((name, texts.starts, texts.ends) for name, texts in zip(names, spans, strict=True))
+        found: list[dict[str, str]] = native.rows(spans[0].data, tuple(columns))
+        return found
+    listed = zip(*fields, strict=True) if fields else [()] * count
+    return [{n: v for n, v in zip(names, row, strict=True) if v is not None} for row in listed]
 
 
 def _ints(raw: bytes) -> Codes:

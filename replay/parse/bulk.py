@@ -20,7 +20,7 @@ from replay.grammar.bulk import Taken, shared
 from replay.grammar.texts import Coded, Codes, Listed, Mask, Places, Spans, Texts, computed, filled
 from replay.parse.blocks import ALONE
 from replay.parse.blocks.graphs import MARKS
-from replay.parse.blocks.guard_trees import DEEPER, GUARD, MANAGER, GuardLines, GuardRows
+from replay.parse.blocks.guard_trees import DEEPER, GUARD, MANAGER, GuardLines
 from replay.parse.blocks.torch_compiler import SILENT
 from replay.parse.clock import Clock
 from replay.parse.families import BY_ARTIFACT, families, is_of_graphs, is_of_guards
@@ -73,7 +73,7 @@ class Survey:
     strangers: int = 0
     first_stranger: int = 0
     groups: list[Group] = field(default_factory=list)
-    guards: GuardColumns | None = None
+    guards: GuardLines | None = None
     graphs: dict[int, str] = field(default_factory=dict)
     told: list[Told] = field(default_factory=list)
 
@@ -83,31 +83,6 @@ class Survey:
             first = int(places.min())
             self.first_stranger = min(first, self.first_stranger) if self.strangers else first
             self.strangers += len(places)
-
-
-@dataclass(slots=True)
-class GuardColumns:
-    """Lines of trees of guards among those of a batch: each stands at its place. `rows` are those made of them."""
-
-    roles: npt.NDArray[np.int8]
-    depths: Codes
-    what: Codes
-    texts: Codes
-    values: list[str | None]
-    rows: GuardRows
-
-    @classmethod
-    def empty(cls, count: int) -> GuardColumns:
-        """No line is one of a tree yet."""
-        depths, what, texts = (np.zeros(count, np.int32) for _ in range(3))
-        return cls(np.zeros(count, np.int8), depths, what, texts, [None], GuardRows())
-
-    def lines(self, batch: Batch, reading: Reading, begin: int, end: int) -> GuardLines:
-        """Return the lines of one tree."""
-        at = slice(begin, end)
-        numbers = np.arange(batch.first_no + begin, batch.first_no + end, dtype=np.int64)
-        what, texts = Coded(self.what[at], self.values), Coded(self.texts[at], self.values)
-        return GuardLines(numbers, reading.ts[at], self.roles[at], self.depths[at], what, texts)
 
 
 class Surveyor:
@@ -261,15 +236,21 @@ class Surveyor:
         head, chosen, writers, times = lines
         reading, count = survey.reading, len(survey.heads)
         if survey.guards is None:
-            survey.guards = GuardColumns.empty(count)
-        columns = survey.guards
+            survey.guards = GuardLines(count)
         numbers = _long_heads(survey, head, chosen)
         taken, rest = shared(_GUARDS).take(filled(head.field("text").pick(chosen)))
-        places = where[chosen[rest]]
-        reading.writers[places], reading.ts[places] = writers[chosen[rest]], times[chosen[rest]]
-        reading.forms[places], reading.kinds[places] = self._names.number("torch"), _CONTINUATION
-        survey.heads[places] = numbers[rest]
+
+        def note(at: Places, form: str) -> Places:
+            places = where[chosen[at]]
+            reading.writers[places], reading.ts[places] = writers[chosen[at]], times[chosen[at]]
+            reading.forms[places], reading.kinds[places] = self._names.number(form), _CONTINUATION
+            survey.heads[places] = numbers[at]
+            return places
+
+        note(rest, "torch")
         for message in taken:
+            if message.production.record == "guard_detail":
+                note(message.where, message.production.form)
             if message.production.record not in _OF_TREE:
                 continue
             is_guard = message.production.record == "guard_leaf"
@@ -278,17 +259,8 @@ class Surveyor:
             depths = _numbers(message.field("depth").coded().map(lambda depth: len(depth or "") // len(DEEPER)))
             kept = np.flatnonzero(texts.is_there()) if is_guard else np.arange(len(message.where))
             told = texts.coded()
-            at = chosen[message.where[kept]]
-            places = where[at]
-            reading.writers[places], reading.ts[places] = writers[at], times[at]
-            reading.forms[places] = self._names.number(message.production.form)
-            reading.kinds[places] = _CONTINUATION
-            survey.heads[places] = numbers[message.where[kept]]
-            columns.roles[places], columns.depths[places] = GUARD if is_guard else MANAGER, depths[kept]
-            columns.what[places] = what.codes[kept] + len(columns.values)
-            columns.values += what.values
-            columns.texts[places] = told.codes[kept] + len(columns.values)
-            columns.values += told.values
+            places = note(message.where[kept], message.production.form)
+            survey.guards.put(places, GUARD if is_guard else MANAGER, depths[kept], what.pick(kept), told.pick(kept))
 
     def _torch_writers(self, batch: Batch, where: Places, head: Taken) -> Codes:
         def number(line: Identity, pid: str | None) -> int:

@@ -93,7 +93,8 @@ class FileParser:
         is_passed = survey.heads > 0
         is_passed[one_by_one] = False
         self._count(survey.reading, is_passed)
-        count, columns = survey.guards.rows.columns() if survey.guards is not None else (0, {})
+        first_no, ts = batch.first_no, survey.reading.ts
+        count, columns = survey.guards.columns(first_no, ts) if survey.guards is not None else (0, {})
         if count:
             common: dict[str, Column] = {"complete": True, "file_id": batch.file_id}
             self._sink.rows("guards", count, columns | common)
@@ -206,8 +207,7 @@ class FileParser:
             compiler.graph(first, last, [survey.graphs[place] for place in range(begin, end)])
             return
         if survey.guards is not None:
-            lines = survey.guards.lines(batch, survey.reading, begin, end)
-            compiler.guards(first, last, lines, survey.guards.rows)
+            compiler.guards(first, last, survey.guards, begin, end)
 
     def _touch(self, batch: Batch, survey: Survey, streams: _Streams, begin: int, end: int) -> None:
         """Note the first and the last line of each compile and writer: between them nothing changes."""

@@ -19,7 +19,7 @@ from replay.parse.families import families
 from replay.parse.model import Segment
 from replay.parse.segments import of_torch
 from replay.parse.torch_lines import FAMILIES
-from replay.sources.model import Batch
+from replay.sources.model import Batch, Identity
 
 
 @dataclass(slots=True)
@@ -34,15 +34,21 @@ class Told:
     def segments(self, batch: Batch) -> Iterator[tuple[int, Segment | None]]:
         """Give the places of the lines, and the segment of each that nobody but torch's compiler wants."""
         matches = self._matches()
-        rows = zip(self.places.tolist(), self.head.rows(), self.writers.tolist(), self.ts.tolist(), strict=True)
-        for nth, (place, head, writer, t) in enumerate(rows):
+        identities: dict[tuple[Identity, str], Identity] = {}
+        told = (self.head.rows(), batch.chosen(self.places), self.writers.tolist(), self.ts.tolist())
+        for nth, (place, head, line, writer, t) in enumerate(zip(self.places.tolist(), *told, strict=True)):
             match = matches.get(nth)
             if match is not None and match.family not in FAMILIES:
                 yield place, None
                 continue
-            line = batch.line(place)
-            identity, text = of_torch(line.identity, head["id"]), head.get("text", "")
-            yield place, Segment(line, "torch", head, text, identity, None if isnan(t) else t, match, writer)
+            who = line.identity, head["id"]
+            identity = identities.get(who)
+            if identity is None:
+                identity = identities[who] = of_torch(*who)
+            yield (
+                place,
+                Segment(line, "torch", head, head.get("text", ""), identity, None if isnan(t) else t, match, writer),
+            )
 
     def _matches(self) -> dict[int, Match]:
         """What the grammars of each artifact make of the messages."""

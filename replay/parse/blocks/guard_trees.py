@@ -1,16 +1,16 @@
 """Guards of compiled frames to rows of `guards`: one a leaf of the tree, or a line of the list of torch up to 2.3."""
 
-from collections.abc import Sequence
+from bisect import bisect_left
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from replay.grammar.executor import shared
 from replay.grammar.model import Match
-from replay.grammar.texts import Coded, Codes
+from replay.grammar.texts import Coded, Codes, Places, computed
 from replay.parse.guard_expressions import Expression, Tensor, parse_expression
 from replay.parse.guard_reasons import parse_reason
 from replay.parse.model import Column, Passing, Segment, Sink, Value
@@ -58,63 +58,130 @@ class _Message:
     code: str | None = None
 
 
-NOTHING, MANAGER, GUARD = range(3)
+MANAGER, GUARD = 1, 2
 """What a line of a tree is."""
+_NEVER = -1
 
 
-class GuardLines(NamedTuple):
-    """Lines of one tree, without their headers, by columns: what each is, and how deep it stands. `what` is the type of
-    a guard, or the source of a manager; `texts` the code of the guard, or how the tree comes to the manager.
+class _Taken(NamedTuple):
+    """Guards, by their numbers from `begin` to `end`, that are rows: `nth` is the first one's place in its tree."""
+
+    begin: int
+    end: int
+    nth: int
+    writer_id: int
+    compile_id: str | None
+
+
+class GuardLines:
+    """Lines of trees of guards among those of a batch, by columns: each stands at its place. Once all are put, those of
+    one tree after the other are taken; each compile repeats most guards of those before it.
     """
 
-    numbers: npt.NDArray[np.int64]
-    ts: npt.NDArray[np.float64]
-    roles: npt.NDArray[np.int8]
-    depths: Codes
-    what: Coded
-    texts: Coded
+    def __init__(self, count: int) -> None:
+        self._roles = np.zeros(count, np.int8)
+        self._depths, self._what, self._texts = (np.zeros(count, np.int32) for _ in range(3))
+        self._values: list[str | None] = [None]
+        self._taken: list[_Taken] = []
 
+    def put(self, places: Places, role: int, depths: Codes, what: Coded, texts: Coded) -> None:
+        """Put lines at their places. `what` is the type of a guard, or the source of a manager; `texts` the code of the
+        guard, or how the tree comes to the manager.
+        """
+        self._roles[places], self._depths[places] = role, depths
+        for column, values in ((self._what, what), (self._texts, texts)):
+            column[places] = values.codes + len(self._values)
+            self._values += values.values
 
-_Arrays = dict[str, npt.NDArray[Any]]
+    def take(self, begin: int, end: int, message: "_Message", writer_id: int) -> None:
+        """Take the lines from one place to another: they go on with the tree of a message."""
+        lo, hi = bisect_left(self._guards, begin), bisect_left(self._guards, end)
+        if lo < hi:
+            self._taken.append(_Taken(lo, hi, message.nth, writer_id, compile_id_of(message.head)))
+            message.nth += hi - lo
+            for n in (lo + np.flatnonzero(self._above[self._guards[lo:hi]] < begin)).tolist():
+                place = self._guards[n]
+                above = next((level for level in reversed(message.levels) if level.depth < self._depths[place]), None)
+                self._again(n, self._values[self._what[place]], self._values[self._texts[place]], above)
+        found: list[_Level] = []
+        nth = bisect_left(self._managers, end)
+        place = self._managers[nth - 1] if nth else _NEVER
+        while place >= begin:
+            found.append(self._level(place))
+            place = int(self._above[place])
+        if found:
+            message.levels = [level for level in message.levels if level.depth < found[-1].depth] + found[::-1]
 
-
-class GuardRows:
-    """Rows of `guards`, gathered over several trees. Each compile repeats most guards of those before it."""
-
-    def __init__(self) -> None:
-        self._told: list[tuple[Value, ...]] = []
-        self._numbers: dict[int, int] = {}
-        self._codes: list[int] = []
-        self._parts: list[tuple[_Arrays, int, str | None]] = []
-
-    def add(
-        self, columns: dict[str, npt.NDArray[Any]], told: Sequence[tuple[Value, ...]], compile_id: str | None
-    ) -> None:
-        """Add the rows of one tree: `told` are their columns _TOLD."""
-        for row in told:
-            number = self._numbers.get(id(row))
-            if number is None:
-                number = self._numbers[id(row)] = len(self._told)
-                self._told.append(row)  # kept, so that no other gets its id
-            self._codes.append(number)
-        self._parts.append((columns, len(told), compile_id))
-
-    def columns(self) -> tuple[int, dict[str, Column]]:
-        """Return the number of rows, and their columns."""
-        if not self._codes:
+    def columns(self, first_no: int, ts: npt.NDArray[np.float64]) -> tuple[int, dict[str, Column]]:
+        """Return the number of rows taken, and their columns: of a batch whose first line has this number, and whose
+        lines have these times.
+        """
+        if not self._taken:
             return 0, {}
-        sizes = [size for _, size, _ in self._parts]
-        names = self._parts[0][0]
+        sizes = np.array([taken.end - taken.begin for taken in self._taken])
+        chosen = np.concatenate([np.arange(taken.begin, taken.end) for taken in self._taken])
+        nths = np.concatenate([np.arange(taken.nth, taken.nth + taken.end - taken.begin) for taken in self._taken])
+        places = np.array(self._guards)[chosen]
+        told = self._told
         columns: dict[str, Column] = {
-            name: np.concatenate([part[name] for part, _, _ in self._parts]) for name in names
+            "line_no": places + first_no,
+            "t_lo": ts[places],
+            "t_hi": ts[places],
+            "nth": nths,
+            "depth": self._depths[places],
+            "writer_id": np.repeat(np.array([taken.writer_id for taken in self._taken], np.int32), sizes),
+            "compile_id": Coded(
+                np.repeat(np.arange(len(sizes), dtype=np.int32), sizes), [taken.compile_id for taken in self._taken]
+            ),
         }
-        ids = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
-        columns["compile_id"] = Coded(ids, [compile_id for _, _, compile_id in self._parts])
-        codes = np.array(self._codes, np.int32)
+        codes = told.codes[chosen]
         columns |= {
-            name: Coded(codes, values) for name, values in zip(_TOLD, zip(*self._told, strict=True), strict=True)
+            name: Coded(codes, values) for name, values in zip(_TOLD, zip(*told.values, strict=True), strict=True)
         }
-        return len(codes), columns
+        return len(chosen), columns
+
+    @cached_property
+    def _guards(self) -> list[int]:
+        places: list[int] = np.flatnonzero(self._roles == GUARD).tolist()
+        return places
+
+    @cached_property
+    def _managers(self) -> list[int]:
+        places: list[int] = np.flatnonzero(self._roles == MANAGER).tolist()
+        return places
+
+    @cached_property
+    def _above(self) -> Places:
+        """Where the manager stands that each line belongs to: the nearest before it that is less deep. Of the first
+        lines of a tree that is another tree's, or none.
+        """
+        above = np.full(len(self._roles), _NEVER)
+        managers, lines = np.array(self._managers, np.intp), np.flatnonzero(self._roles)
+        depths, of_managers = self._depths[lines], self._depths[managers]
+        for depth in np.unique(depths).tolist():
+            shallow = np.append(_NEVER, managers[of_managers < depth])
+            deep = lines[depths == depth]
+            above[deep] = shallow[np.searchsorted(shallow, deep) - 1]
+        return above
+
+    @cached_property
+    def _told(self) -> Coded:
+        """What each guard tells: columns _TOLD."""
+        places = np.array(self._guards, np.intp)
+        above = self._above[places]
+        columns = [(self._what, places), (self._texts, places), (self._what, above), (self._texts, above)]
+        told = computed(_told, [Coded(np.where(at < 0, 0, codes[at]), self._values) for codes, at in columns])
+        return Coded(told.codes.copy(), list(told.values))
+
+    def _again(self, n: int, guard_type: str | None, code: str | None, above: _Level | None) -> None:
+        """Tell a guard again whose manager is not among these lines."""
+        source, accessor = (above.source, above.accessor) if above else (None, None)
+        self._told.codes[n] = len(self._told.values)
+        cast("list[Any]", self._told.values).append(_told(guard_type, code, source, accessor))
+
+    def _level(self, place: int) -> _Level:
+        what, text = self._values[self._what[place]], self._values[self._texts[place]]
+        return _Level(int(self._depths[place]), what, text)
 
 
 class GuardTrees:
@@ -158,45 +225,10 @@ class GuardTrees:
         """Whether a line belongs to the tree that is open."""
         return self._message is not None and self._message.is_tree and is_headed_alike(self._message.head, passing)
 
-    def many(self, lines: GuardLines, rows: GuardRows, writer_id: int) -> None:
-        """Take lines of the tree that is open, in order; their rows go to `rows`."""
-        message = self._message
-        if message is None:
-            return
-        levels, whats, texts = message.levels, lines.what.values, lines.texts.values
-        told: dict[tuple[int, int, _Level | None], tuple[Value, ...]] = {}
-        found: list[tuple[Value, ...]] = []
-        told_by = (lines.roles, lines.depths, lines.what.codes, lines.texts.codes)
-        for role, depth, what, text in zip(*(column.tolist() for column in told_by), strict=True):
-            if role == NOTHING:
-                continue
-            top = len(levels)
-            while top and levels[top - 1].depth >= depth:
-                top -= 1
-            if role == MANAGER:
-                del levels[top:]
-                levels.append(_Level(depth, whats[what], texts[text]))
-                continue
-            above = levels[top - 1] if top else None
-            row = told.get((what, text, above))
-            if row is None:
-                source, accessor = (above.source, above.accessor) if above else (None, None)
-                row = told[what, text, above] = _told(whats[what], texts[text] or "", source, accessor)
-            found.append(row)
-        if found:
-            where = np.flatnonzero(lines.roles == GUARD)
-            ts = lines.ts[where]
-            nth = np.arange(message.nth, message.nth + len(found))
-            message.nth += len(found)
-            common: _Arrays = {
-                "line_no": lines.numbers[where],
-                "t_lo": ts,
-                "t_hi": ts,
-                "nth": nth,
-                "depth": lines.depths[where],
-            }
-            writers = np.full(len(found), writer_id, np.int32)
-            rows.add(common | {"writer_id": writers}, found, compile_id_of(message.head))
+    def many(self, lines: GuardLines, begin: int, end: int, writer_id: int) -> None:
+        """Take lines of the tree that is open, in order."""
+        if self._message is not None:
+            lines.take(begin, end, self._message, writer_id)
 
     def close(self) -> None:
         """See Assembler."""
@@ -267,9 +299,9 @@ _TOLD = (
 
 
 @lru_cache(maxsize=20_000)
-def _told(guard_type: str | None, code: str, source: str | None, accessor: str | None) -> tuple[Value, ...]:
+def _told(guard_type: str | None, code: str | None, source: str | None, accessor: str | None) -> tuple[Value, ...]:
     """What a guard tells by itself and by the manager above it: the columns _TOLD. Each compile repeats most guards."""
-    reason = parse_reason(code)
+    reason = parse_reason(code or "")
     parts = parse_expression(reason.code) or _NOTHING
     tensor = parts.tensor or _NO_TENSOR
     is_tensor = parts.tensor is not None or guard_type in _TENSORS

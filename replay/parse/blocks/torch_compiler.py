@@ -16,7 +16,7 @@ from replay.parse.blocks.cudagraphs import CudaGraphs
 from replay.parse.blocks.ddp_buckets import DdpBuckets
 from replay.parse.blocks.graph_breaks import GraphBreaks
 from replay.parse.blocks.graphs import Graphs
-from replay.parse.blocks.guard_trees import GuardLines, GuardRows, GuardTrees
+from replay.parse.blocks.guard_trees import GuardLines, GuardTrees
 from replay.parse.blocks.limits import Limits
 from replay.parse.blocks.recompiles import Recompiles
 from replay.parse.blocks.schedules import Schedules
@@ -79,6 +79,8 @@ class TorchCompiler:
             "ddp": DdpBuckets(sink),
         }
         self._parts = list(dict.fromkeys(self._by_family.values()))
+        self._opened: list[_Part] = []
+        """Parts that hold a block open."""
 
     def feed(self, segment: Segment) -> str | None:
         """Take the next line; "continuation" if it belongs to a block that a part holds open."""
@@ -87,7 +89,7 @@ class TorchCompiler:
         if segment.header:
             return None
         own, found = segment.match, shared().one(_BARE, segment.text)
-        if found is None and not any(_goes_on(part, segment) for part in self._parts):
+        if found is None and not any(_goes_on(part, segment) for part in self._opened):
             return self._indented(segment)
         # the line may be known to another grammar as well (an exception's last line); here it is read as torch's
         segment.match = found
@@ -103,7 +105,7 @@ class TorchCompiler:
         own = self._long_part(passing.artifact)
         if own is not None and not own.goes_on(passing):
             return True
-        opened = any(part.head is not None for part in self._parts if part is not own)
+        opened = any(part is not own for part in self._opened)
         return opened or self._messages.is_open or self._compiles.reads_stack
 
     def _long_part(self, artifact: str | None) -> GuardTrees | Graphs | None:
@@ -112,11 +114,11 @@ class TorchCompiler:
             return None
         return self._guards if is_of_guards(artifact) else self._graphs
 
-    def guards(self, first: Segment, last: Segment, lines: GuardLines, rows: GuardRows) -> None:
-        """Take lines of the tree of guards that is open; their rows go to `rows`."""
+    def guards(self, first: Segment, last: Segment, lines: GuardLines, begin: int, end: int) -> None:
+        """Take lines of the tree of guards that is open: those from one place to another."""
         self._compiles.feed(first)
         self._compiles.feed(last)
-        self._guards.many(lines, rows, first.writer_id)
+        self._guards.many(lines, begin, end, first.writer_id)
 
     def graph(self, first: Segment, last: Segment, texts: Sequence[str]) -> None:
         """Take lines of the text of the graph that is open."""
@@ -154,11 +156,17 @@ class TorchCompiler:
 
     def _ask(self, segment: Segment, *, everybody: bool) -> str | None:
         wanted = self._by_family.get(segment.match.family) if segment.match is not None else None
+        asked = [] if wanted is None else [wanted]
+        if everybody or any(part is not wanted for part in self._opened):
+            asked = [part for part in self._parts if everybody or part is wanted or _goes_on(part, segment)]
         verdict = None
-        for part in self._parts:
-            if everybody or part is wanted or _goes_on(part, segment):
-                answer = part.feed(segment)
-                verdict = verdict or answer
+        for part in asked:
+            answer = part.feed(segment)
+            verdict = verdict or answer
+            if part.head is None and part in self._opened:
+                self._opened.remove(part)
+            elif part.head is not None and part not in self._opened:
+                self._opened.append(part)
         return verdict
 
 
