@@ -19,6 +19,7 @@ from replay.cli.main import main
 from replay.cli.progress import describe
 from replay.cli.screen import Color
 from replay.grammar import kept
+from replay.resources import folder
 from replay.run import Progress
 from replay.store import database, schema
 
@@ -164,6 +165,15 @@ def test_diagnose_in_three_formats(replay: Out, slow: str) -> None:
     assert f"replay why {slow} F1" in out
     assert json.loads(replay("diagnose", slow, "--format", "json")[1])["verdict"] == "cause"
     assert replay("diagnose", slow, "-f", "markdown")[1].startswith("# Rank 2 recompiled")
+
+
+def test_the_next_command_reads_the_logs_in_the_same_way(replay: Out) -> None:
+    logs = str(folder("corpora") / "recompile-one-rank" / "logs")
+    told = ("--world-size", "4", "--tz", "Europe/Berlin")
+    code, out, err = replay("diagnose", logs, *told)
+    assert (code, err) == (0, "")
+    assert f"replay why {logs} {' '.join(told)} F1" in out
+    assert replay("why", logs, *told, "F1")[0] == 0
 
 
 def test_exit_codes_of_diagnose(replay: Out, slow: str, tmp_path: Path) -> None:

@@ -79,6 +79,15 @@ def test_what_a_finding_builds_on_and_what_was_considered() -> None:
     assert "Considered" not in text.render(replace(report, verdict="healthy"), PLAIN)
 
 
+def test_what_to_do_about_hazards_is_said_once() -> None:
+    con = recompile()
+    con.execute("UPDATE findings SET kind = 'hazard', is_root = FALSE, advice = 'Unset it,\n  and measure.'")
+    con.execute("DELETE FROM explains")
+    shown = text.render(build(con), PLAIN)
+    assert shown.count("Hazard, has not failed: ") > 1
+    assert shown.count("    try Unset it,\n        and measure.\n") == 1
+
+
 def test_an_entry_of_a_binary_file_has_no_line() -> None:
     con = recompile()
     insert(con, "evidence", finding_id="F3", nth=0, label="dump", path="trace_0", at="entries[57]", text="allreduce")

@@ -98,3 +98,12 @@ def test_first_errors_cache_rate_and_oom() -> None:
     insert(con, "memory", run_id=1, rank=0, kind="cuda-oom", file_id=1)
     insert(con, "memory", run_id=1, rank=0, kind="rss", file_id=1)
     assert con.execute("SELECT kind, path FROM oom").fetchall() == [("cuda-oom", "a.log")]
+
+
+def test_agreement_tells_where_members_first_differed() -> None:
+    con = make_db()
+    for nth, odd in ((0, []), (1, [2]), (2, [2]), (3, []), (4, None)):
+        insert(con, "matched", run_id=1, comm_id="c", source="nccl-coll", nth=nth, odd=odd)
+    insert(con, "matched", run_id=1, comm_id="d", source="nccl-coll", nth=7, odd=[])
+    rows = con.execute("SELECT comm_id, first_odd, last_alike FROM agreement").fetchall()
+    assert rows == [("c", 1, 3), ("d", None, 7)]

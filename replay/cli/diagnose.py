@@ -60,7 +60,7 @@ def diagnose(
         screen.write(markdown.render(report, notes(report)))
     else:
         style = text.Style(screen.width(width), screen.colored(color, sys.stdout))
-        screen.write(text.render(report, style, source.name, notes(report)))
+        screen.write(text.render(report, style, source.again, notes(report)))
     if report.is_foreign:
         raise InputError(f"{source.name}: nothing in there was written by PyTorch, NCCL or a launcher")
     if exit_code and report.verdict != "healthy":

@@ -79,6 +79,17 @@ class Source:
 
         return shlex.join(self.logs)
 
+    @property
+    def again(self) -> str:
+        """The logs and how to read them, for another command that is to see the same."""
+        import shlex
+
+        told = {
+            "rank-from": self.rank_from, "world-size": self.world_size, "year": self.year, "tz": self.tz, "db": self.db
+        }  # fmt: skip
+        options = [("rules", folder) for folder in self.rules] + [(n, v) for n, v in told.items() if v is not None]
+        return shlex.join([*self.logs, *(word for name, value in options for word in (f"--{name}", str(value)))])
+
     def open(self) -> "Run":
         """Read them, or what was read before; progress goes to stderr if that is a terminal."""
         from replay.cli.progress import ProgressLine

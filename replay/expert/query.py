@@ -297,12 +297,13 @@ def build(rule: Rule, catalog: Catalog, with_places: bool = True) -> Query:
         inner.append((own.name, packed))
     keys = [name for name, _ in inner if name == "_cause" or name.startswith("_k")]
     exist = [f"{s.alias} IS NOT NULL" for s in make.shown if s.step.exists]
+    source, left = _narrowed(make, froms, wheres)
     sql = "\n".join(
         [
             "WITH bind AS (",
             "  SELECT " + ",\n    ".join(f"{value} AS {quoted(name)}" for name, value in inner),
-            "  FROM " + froms,
-            "  WHERE " + "\n    AND ".join(wheres),
+            "  FROM " + source,
+            "  WHERE " + "\n    AND ".join(left),
             ")",
             "SELECT " + ", ".join(["_run", *keys]) + ",",
             "  " + ",\n  ".join(f"{value} AS {quoted(name)}" for name, value in outer),
@@ -315,10 +316,28 @@ def build(rule: Rule, catalog: Catalog, with_places: bool = True) -> Query:
     wheres[steps:steps] = [f"{make.witness(s)} IS NOT NULL" for s in make.shown if s.step.exists]
     steps = len(wheres) - len(rule.unless)
     counts = [
-        f"SELECT {make.run}, count(*) FROM {froms} WHERE {' AND '.join(wheres[:end])} GROUP BY 1"
+        _counting(f"{make.run}, count(*)", *_narrowed(make, froms, wheres[:end])) + " GROUP BY 1"
         for end in range(steps, len(wheres) + 1)
     ]
     return Query(rule, sql, counts[-1], counts[0], tuple(counts[1:]), tuple(prefixes), tuple(pictures))
+
+
+def _narrowed(make: _Builder, froms: str, wheres: Sequence[str]) -> tuple[str, list[str]]:
+    """Return FROM and conditions with those that are the first step's alone within it: DuckDB asks whether a row exists
+    only after all joins, and rows that will not do may join with thousands each.
+    """
+    if make.driven:
+        return froms, list(wheres)
+    first, *others = make.joined
+    whole = f"{first.table.relation} AS {first.alias}"
+    own = [text for text in wheres if not any(f"{other.alias}." in text for other in others)]
+    rowid = "rowid, " if first.table.has_rowid else ""
+    narrow = f"(SELECT {rowid}* FROM {whole} WHERE {' AND '.join(own)}) AS {first.alias}"
+    return narrow + froms[len(whole) :], [text for text in wheres if text not in own] or ["TRUE"]
+
+
+def _counting(what: str, source: str, wheres: Sequence[str]) -> str:
+    return f"SELECT {what} FROM {source} WHERE {' AND '.join(wheres)}"
 
 
 def _bindings(make: _Builder) -> tuple[list[tuple[str, str]], str, list[str], list[tuple[str, str]]]:
@@ -338,10 +357,10 @@ def _bindings(make: _Builder) -> tuple[list[tuple[str, str]], str, list[str], li
         seen = wheres
         if part.own.step.exists:
             seen = [*wheres, f"{make.witness(part.own)} IS NOT NULL"]
-        prefixes.append((part.own.name, f"SELECT count(*) FROM {froms} WHERE {' AND '.join(seen)}"))
+        prefixes.append((part.own.name, _counting("count(*)", *_narrowed(make, froms, seen))))
     for number, veto in enumerate(make.vetoes(), 1):
         wheres.append(veto)
-        prefixes.append((f"unless {number}", f"SELECT count(*) FROM {froms} WHERE {' AND '.join(wheres)}"))
+        prefixes.append((f"unless {number}", _counting("count(*)", *_narrowed(make, froms, wheres))))
 
     columns = [("_run", make.run)]
     per = _identity(rule)

@@ -215,12 +215,17 @@ def _others(report: Report, style: Style) -> list[str]:
         "Also seen": [f for f in others if not f.explained_by and f.kind in {"cause", "symptom"}],
     }
     lines: list[str] = []
+    said: set[str] = set()
     for name, members in groups.items():
         for finding in members[:_OTHERS_SHOWN]:
             by = f" (by {', '.join(finding.explained_by)})" if finding.explained_by else _unsure(finding)
             lines += _wrap(f"{name}: {finding.summary}{by}", style.width, rest="    ")
             if finding.evidence:
                 lines.append("    " + style.paint(visible(_place(finding.evidence[0])), "dim"))
+            if finding.kind == "hazard" and finding.advice not in said:
+                said.add(finding.advice)
+                for n, paragraph in enumerate(finding.advice.splitlines()):
+                    lines += _wrap(paragraph, style.width, first=" " * 8 if n else "    try ", rest=" " * 8)
         if len(members) > _OTHERS_SHOWN:
             lines.append(f"{name}: {len(members) - _OTHERS_SHOWN} more (--format json lists all)")
     if report.verdict != "healthy":

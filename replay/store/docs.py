@@ -8,6 +8,7 @@ from pathlib import Path
 import duckdb
 
 from replay.store import schema
+from replay.store.database import STORAGE_VERSION
 from replay.store.schema import Column, Table
 
 _SECTIONS = {
@@ -23,7 +24,7 @@ def render() -> str:
     parts = [
         "# The run database",
         "Made from `replay/store/schema.sql` and `views.sql` by `python -m replay.store.docs`; do not edit.\n\n"
-        f"Schema version {schema.SCHEMA_VERSION}, DuckDB storage version v1.0.0: any DuckDB client opens the file. "
+        f"Schema version {schema.SCHEMA_VERSION}, DuckDB storage version {STORAGE_VERSION} (clients since open it). "
         '`replay sql LOGS "select ..."` asks it, `replay cache path LOGS` tells where it lies.',
         "## Common columns",
         "Every event table begins with these.",

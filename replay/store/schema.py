@@ -11,7 +11,7 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Raised whenever schema.sql changes so that an older database cannot be used any more."""
 
 HERE = Path(__file__).parent

@@ -122,3 +122,14 @@ SELECT
     l.first.f AS file_id, l.first.l AS line_no, l.longest.f AS wait_file, l.longest.l AS wait_line
 FROM late AS l LEFT JOIN spans AS s USING (run_id)
 ORDER BY l.run_id, l.lost_s DESC, l.rank, l.doing;
+
+CREATE VIEW agreement AS -- one row per communicator and source of its operations: at which one its members first did different things (first_odd), and which is the last that all did alike (last_alike)
+SELECT
+    run_id, comm_id, source, min(nth) FILTER (len(odd) > 0) AS first_odd, max(nth) FILTER (len(odd) = 0) AS last_alike
+FROM matched GROUP BY ALL
+ORDER BY run_id, comm_id, source;
+
+CREATE VIEW omissions AS -- one row per operation and rank that left it out (matched.skipped)
+SELECT run_id, comm_id, source, op, nth, unnest(skipped) AS rank
+FROM matched
+ORDER BY run_id, comm_id, source, nth, rank;
