@@ -49,13 +49,15 @@ _Link = Callable[[DuckDBPyConnection, Spot], Hop | None]
 
 
 def follow(con: DuckDBPyConnection, spot: Spot, been: frozenset[tuple[int | None, int | None]] = frozenset()) -> Hop:
-    """Return the next link from effect to cause. `been` are the lines (file, number) that this chain came by."""
+    """Return the next link from effect to cause. `been` are the lines (file, number) that this chain came by, with the
+    one that it began at.
+    """
     links: tuple[_Link, ...] = (_guard, _compile, _operation, _stall, _wait, _absent, _told)
     for link in links:
         hop = link(con, spot)
         if hop is not None and (hop.is_end or (hop.file_id, hop.line_no) not in been):
             return hop
-    return Hop("the chain begins here" if been else "nothing that these logs tell leads further back from here")
+    return Hop("the chain begins here" if len(been) > 1 else "nothing that these logs tell leads further back from here")
 
 
 def _row(con: DuckDBPyConnection, query: str, **values: Any) -> tuple[Any, ...] | None:

@@ -51,10 +51,8 @@ def of_path(con: DuckDBPyConnection, path: str, line_no: int) -> tuple[Ref, str]
     return ref, f"{files[0][1]}:{line_no}"
 
 
-def first_difference(con: DuckDBPyConnection, run_id: int) -> tuple[Ref, str]:
-    """Return the first place where ranks (or runs) that must agree part, and how. Raises UsageError if there is
-    none.
-    """
+def first_difference(con: DuckDBPyConnection, run_id: int) -> tuple[Ref | None, str]:
+    """Return the first place where ranks (or runs) that must agree part, None if there is none; and what to say."""
     row = con.execute(
         """
         SELECT d.file_id, d.line_no, l.rank, l.t_lo, d.name, d.step, d.value, d.other_value, d.ranks, d.other_run
@@ -64,7 +62,7 @@ def first_difference(con: DuckDBPyConnection, run_id: int) -> tuple[Ref, str]:
         [run_id],
     ).fetchone()
     if row is None:
-        raise UsageError("no difference between ranks was found where they must agree")
+        return None, "no difference between ranks was found where they must agree"
     file_id, line_no, rank, t, name, step, value, other, ranks, other_run = row
     who = f"run {run_id}" if other_run is not None else ranks_phrase(ranks or ()) or "some ranks"
     than = f"in run {other_run}" if other_run is not None else "on the others"

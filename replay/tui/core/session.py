@@ -205,7 +205,7 @@ class Session:
             self.walk.settle()
             count = len(track.positions())
             self.look()
-            self.say(f"{count:,} of {len(track):,} events" if found is not None else "all events", is_error=count == 0)
+            self.say(f"{count:,} of {len(track):,} events" if found is not None else "all events")
 
         self.slow.ask("filter", lambda con: wanted.marks(con, track, run_id, what), apply, self.fail)
 

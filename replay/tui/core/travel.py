@@ -62,9 +62,10 @@ class Travel:
             "place", lambda con: places.of_line(con, file_id, line_no), self._arrive, self._session.fail
         )
 
-    def _arrive(self, found: tuple[Ref, str]) -> None:
+    def _arrive(self, found: tuple[Ref | None, str]) -> None:
         ref, said = found
-        self.to_ref(ref)
+        if ref is not None:
+            self.to_ref(ref)
         self._session.say(said)
 
     def go_to(self, run_id: int, file_id: int | None, line_no: int | None, rank: int | None, t: float | None) -> None:
