@@ -173,18 +173,40 @@ def test_stored_screens_fill_their_size(name: str) -> None:
         assert all(row.isprintable() for row in rows)
 
 
+def replace(folder: Path, texts: dict[str, str]) -> None:
+    """Let a folder hold these files and no others; a failure leaves it as it was."""
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as name:
+        new, old = Path(name) / "new", Path(name) / "old"
+        new.mkdir()
+        for file, text in texts.items():
+            (new / file).write_text(text, encoding="utf-8")
+        if folder.exists():
+            folder.rename(old)
+        new.rename(folder)
+
+
+def test_snapshots_are_replaced_all_or_none(tmp_path: Path) -> None:
+    folder = tmp_path / "snapshots"
+    replace(folder, {"a.txt": "a", "b.txt": "b"})
+    with pytest.raises(UnicodeEncodeError):
+        replace(folder, {"a.txt": "other", "c.txt": "\udcff"})
+    assert {file.name: file.read_text() for file in folder.iterdir()} == {"a.txt": "a", "b.txt": "b"}
+    replace(folder, {"c.txt": "c"})
+    assert [file.name for file in folder.iterdir()] == ["c.txt"]
+    assert list(tmp_path.iterdir()) == [folder]
+
+
 def main() -> int:
-    """Write all snapshots anew."""
-    SNAPSHOTS.mkdir(exist_ok=True)
-    for old in SNAPSHOTS.glob("*.txt"):
-        old.unlink()
+    """Write all snapshots anew: the stored ones are replaced once all of them are made."""
     with tempfile.TemporaryDirectory() as name:
         os.environ["REPLAY_CACHE_DIR"] = f"{name}/cache"
+        texts = {}
         for state in [*STATES, *SPECIAL]:
             for (width, height), text in made(state, Path(name)).items():
-                (SNAPSHOTS / f"{state}-{width}x{height}.txt").write_text(text, encoding="utf-8")
+                texts[f"{state}-{width}x{height}.txt"] = text
             print(state)
         os.chdir(ROOT)
+    replace(SNAPSHOTS, texts)
     return 0
 
 
