@@ -156,12 +156,58 @@ def test_untrusted_text_is_shown_harmlessly(text: str) -> None:
 def test_panels_fill_the_body_and_do_not_overlap(width: int, height: int) -> None:
     cells = [
         (x, y)
-        for box in stand(width, height, 7, "findings").values()
+        for box in stand(width, height, "findings", lanes=7, findings=9).values()
         for x in range(box.x, box.x + box.width)
         for y in range(box.y, box.y + box.height)
     ]
     assert len(cells) == len(set(cells))
     assert all(0 <= x < width and 0 < y < height - 2 for x, y in cells)
+
+
+def test_lanes_get_the_room_that_findings_leave() -> None:
+    assert stand(80, 24, "findings", lanes=19, findings=30)["lanes"].height == 7
+    assert stand(80, 24, "findings", lanes=19, findings=2)["lanes"].height == 14
+    assert stand(80, 24, "events", lanes=19, findings=2)["lanes"].height == 7
+    assert stand(80, 24, "findings", lanes=6, findings=2)["lanes"].height == 6
+
+
+def test_what_is_not_there_is_no_error(tmp_path: Path) -> None:
+    async def look(app: ReplayApp, pilot: Any) -> list[tuple[str, bool]]:
+        session = app.session
+        assert session is not None
+        said = []
+        for keys in (["d"], ["c"], ["c"], ["n"], ["x"], ["slash", *typed("no such word"), "enter"]):
+            for key in keys:
+                await pilot.press(key)
+                await settle(app, pilot)
+            said.append((session.message, session.is_error))
+        return said
+
+    made = tmp_path / "logs"
+    made.mkdir()
+    (made / "rank0.log").write_text(
+        "2026-01-02 03:04:05,678 step 1 loss 2.5\n2026-01-02 03:04:06,678 step 2 loss 2.4\n"
+    )
+    said = drive(app_of(made, tmp_path / "run.duckdb"), [], (80, 24), look)
+    assert not [text for text, is_error in said if is_error]
+    assert [text for text, _ in said] == [
+        "no difference between ranks was found where they must agree",
+        "nothing that these logs tell leads further back from here",
+        "nothing that these logs tell leads further back from here",
+        "there are no findings",
+        "there are no findings: there is nothing to make a script of",
+        "0 of 2 events",
+    ]
+
+
+def test_a_moment_that_is_not_exact_is_told_as_one(tmp_path: Path) -> None:
+    logs = corpus("skipped-collective")
+    shown, _ = walk(logs, ["2", "G"], (120, 40), tmp_path)
+    rows = [row for row in shown if "timeout" in row and "gloo" in row]
+    assert len(rows) == 3
+    assert all("~01:10:54.50" in row and "then or later: gloo timeout" in row for row in rows)
+    details, _ = walk(logs, ["2", "G", "5"], (80, 24), tmp_path)
+    assert any("not before 01:10:54.509" in row for row in details)
 
 
 def test_a_filter_and_a_goal_say_what_they_mean() -> None:

@@ -6,8 +6,7 @@ from rich.cells import cell_len
 
 from replay.report.wording import count
 from replay.tui.core.session import Session
-from replay.tui.core.window import since
-from replay.tui.eventspanel import clock
+from replay.tui.core.window import clock, since
 from replay.tui.keys import KEYS
 from replay.tui.panel import Drawn, Row, cut
 

@@ -1,19 +1,14 @@
 """The events around the cursor, over all ranks or one."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from replay.tui.core.session import Session
 from replay.tui.core.track import SEVERITIES
+from replay.tui.core.window import clock
 from replay.tui.palette import SEVERE
 from replay.tui.panel import Panel, Row, cut, padded
 
 _KIND = 14
-
-
-def clock(t: float) -> str:
-    """Return a stamp as the log's own clock shows it: `23:51:45.270`."""
-    return datetime.fromtimestamp(t, UTC).strftime("%H:%M:%S.%f")[:-3]
 
 
 class EventsPanel(Panel):
@@ -59,22 +54,24 @@ class EventsPanel(Panel):
         p, track = self.palette, session.book.track
         severity, rank = SEVERITIES[int(track.severity[position])], track.rank_of(position)
         words = session.pages.get(position)
-        when = f"{clock(float(track.t[position])):>12}" if track.is_timed else f"{position:>12,}"
-        if words is not None and not words.is_exact:
-            when = f"~{when[1:]}" if when[0] == " " else f"~{when[:-1]}"
+        short = width < 60
+        when = clock(float(track.t[position])) if track.is_timed else f"{position + 1:>12,}"
+        about = "~" if words is not None and track.is_timed and not words.is_exact else " "
         style = p.error if severity == "error" else p.warning if severity == "warning" else p.text
         if severity == "debug":
             style = p.dim
-        short = width < 60
         row: Row = [
             ("▶" if is_here else " ", p.mark),
-            (when[3:] if short else when, p.dim),
+            (about + (when[3:] if short else when), p.dim),
             (f" {'' if rank is None else rank:>4} ", p.strong if rank == session.walk.place.rank else p.dim),
             (SEVERE.get(severity, " "), style),
             (" " + padded(track.kind_of(position), 9 if short else _KIND) + " ", style),
         ]
         used = sum(len(text) for text, _ in row)
-        said = cut(words.summary if words is not None else "…", width - used)
+        said = "…" if words is None else words.summary
+        if words is not None and words.leeway and severity in {"warning", "error"}:
+            said = f"{words.leeway}: {said}"
+        said = cut(said, width - used)
         row.append((said, style))
         if is_here:
             row = [(text, look + p.cursor) for text, look in row]

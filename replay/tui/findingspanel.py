@@ -22,6 +22,17 @@ class FindingsPanel(Panel):
         self._rows_of: list[int] = []
         self._followed: str | None = None
 
+    def wanted_height(self, width: int, most: int) -> int:
+        """Return the rows, up to `most`, that the tree takes with its title, wherever in it one stands."""
+        if self.session is None or self.session.story is None:
+            return most
+        rows = 1
+        for node in self._tree():
+            rows += len(self._node(node, True, width))
+            if rows >= most:
+                return most
+        return rows
+
     def title(self) -> tuple[str, str]:
         """How many, and which one was gone to."""
         session = self.session
@@ -125,6 +136,7 @@ class FindingsPanel(Panel):
         node = nodes[min(self._at, len(nodes) - 1)]
         if node.has_children:
             self._unfolded ^= {node.key}
+            self._app.changed()  # other panels get the room that it takes or gives
         else:
             self._go(node)
         self.redraw()

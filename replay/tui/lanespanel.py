@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from itertools import groupby
 
 import numpy as np
+from rich.cells import cell_len
 from rich.style import Style
 
 from replay.report.wording import duration
 from replay.tui.core import lanes
 from replay.tui.core.lanes import Lane
+from replay.tui.core.pictures import Picture
 from replay.tui.core.session import Session
 from replay.tui.core.spans import NOTHING, STATES
 from replay.tui.core.track import SEVERITIES
@@ -18,6 +20,8 @@ from replay.tui.panel import Panel, Row, cut, padded
 
 _LABEL_MOST = 18
 _NOTE_MOST = 18
+_PLAIN = ("unknown", "gone")
+"""States whose shapes are guessed most easily."""
 
 
 class LanesPanel(Panel):
@@ -64,12 +68,17 @@ class LanesPanel(Panel):
         cursor = window.cell(session.walk.place.t, self._cells)
         rows = [self._ruler(marks, cursor)]
         joints = self._joints(session, marks)
-        seen: set[int] = set()
+        states: set[int] = set()
+        severities: set[int] = set()
         for n, lane in enumerate(made[self._top : self._top + room], self._top):
-            rows.append(self._lane(session, lane, joints, cursor, seen, is_here=n == here))
+            picture = session.pictures.of(lane, window, self._cells)
+            states |= picture.states
+            severities |= picture.severities
+            rows.append(self._lane(lane, picture, joints, cursor, is_here=n == here))
         if legend:
             rows += [[]] * (room - len(rows) + 1)
-            rows.append(self._legend(session, seen, len(made), room, width))
+            which = f"{self._top + 1}-{min(self._top + room, len(made))} of {len(made)}" if len(made) > room else ""
+            rows.append(self._legend(which, states, severities, width))
         return rows
 
     def _ruler(self, marks: list[Mark], cursor: int | None) -> Row:
@@ -96,16 +105,7 @@ class LanesPanel(Panel):
                     found[cell] = ODD_JOINT if odd or found.get(cell) == ODD_JOINT else JOINT
         return found
 
-    def _lane(
-        self,
-        session: Session,
-        lane: Lane,
-        joints: dict[int, str],
-        cursor: int | None,
-        seen: set[int],
-        *,
-        is_here: bool,
-    ) -> Row:
+    def _lane(self, lane: Lane, picture: Picture, joints: dict[int, str], cursor: int | None, *, is_here: bool) -> Row:
         p = self.palette
         fold = ("▾" if lane.is_open else "▸") if lane.key else " "
         name = padded(("  " if lane.depth else "") + _named(lane), self._label - 3)
@@ -115,11 +115,9 @@ class LanesPanel(Panel):
             (name, p.strong if is_here else p.dim),
             (" ", p.text),
         ]
-        picture = session.pictures.of(lane, session.walk.window, self._cells)
-        codes = picture.codes
-        seen.update(int(c) for c in np.unique(codes) if c != NOTHING)
         looks: list[tuple[str, Style]] = [
-            (" ", p.dim) if code == NOTHING else (SHAPES[STATES[code]], p.states[code]) for code in codes.tolist()
+            (" ", p.dim) if code == NOTHING else (SHAPES[STATES[code]], p.states[code])
+            for code in picture.codes.tolist()
         ]
         for cell, shape in joints.items():
             if looks[cell][0] not in {"█", "▓"}:
@@ -133,16 +131,21 @@ class LanesPanel(Panel):
         row += [("".join(s for s, _ in run), style) for style, run in groupby(looks, key=lambda look: look[1])]
         return row
 
-    def _legend(self, session: Session, seen: set[int], count: int, room: int, width: int) -> Row:
+    def _legend(self, shown: str, states: set[int], severities: set[int], width: int) -> Row:
+        """Which lanes are shown, and what their shapes mean; where not all have room, the plain ones are left out."""
         p = self.palette
-        row: Row = [(" ", p.dim)]
-        if count > room:
-            row.append((f"{self._top + 1}-{min(self._top + room, count)} of {count}  ", p.dim))
-        for code in sorted(seen):
-            name = STATES[code]
-            shape = SHAPES[name].strip() or "blank"
-            row += [(shape, p.states[code]), (f" {name}  ", p.dim)]
-        row += [(SEVERE["warning"], p.warning), (" warning  ", p.dim), (SEVERE["error"], p.error), (" error", p.dim)]
+        told = [(SHAPES[STATES[code]].strip() or "blank", p.states[code], STATES[code]) for code in states]
+        told.sort(key=lambda part: (part[2] in _PLAIN, STATES.index(part[2])))
+        for code in sorted(severities, reverse=True):
+            name = SEVERITIES[code]
+            told.insert(0, (SEVERE[name], p.error if name == "error" else p.warning, name))
+        row: Row = [(f" {shown}  " if shown else " ", p.dim)]
+        room = width - cell_len(row[0][0])
+        for shape, style, name in told:
+            cells = cell_len(shape) + cell_len(name) + 3
+            if cells - 2 <= room:
+                row += [(shape, style), (f" {name}  ", p.dim)]
+                room -= cells
         return row
 
     def move(self, direction: int) -> None:

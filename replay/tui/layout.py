@@ -21,18 +21,18 @@ class Box:
     height: int
 
 
-def stand(width: int, height: int, lanes: int, deck: str, full: str | None = None) -> dict[str, Box]:
-    """Return the place of each panel that is shown. `lanes` are the rows that all lanes would take, `deck` is the panel
-    that a narrow screen shows of those that share a place, `full` one that has the screen to itself.
+def stand(width: int, height: int, deck: str, full: str | None = None, *, lanes: int, findings: int) -> dict[str, Box]:
+    """Return the place of each panel that is shown. `deck` is the panel that a narrow screen shows of those that share
+    a place, `full` one that has the screen to itself; `lanes` and `findings` are the rows that all of them would take.
     """
     body = max(height - _BARS, 3)
     if full is not None:
         return {full: Box(0, 1, width, body)}
     if width < NARROW:
-        return _narrow(width, body, lanes, deck)
+        return _narrow(width, body, lanes, deck, findings)
     right = min(max(int(width * 0.36), _RIGHT_LEAST), _RIGHT_MOST)
     left = width - right - 1
-    high = min(max(lanes, 4), max(int(body * 0.45), 4))
+    high = min(max(lanes, 4), max(body // 2, 4))
     source = max(body // 5, 5)
     state = min(max(body // 4, 6), 14)
     details = max(body // 4, 6)
@@ -47,9 +47,10 @@ def stand(width: int, height: int, lanes: int, deck: str, full: str | None = Non
     }
 
 
-def _narrow(width: int, body: int, lanes: int, deck: str) -> dict[str, Box]:
-    high = min(max(lanes, 4), max(int(body * 0.38), 3))
+def _narrow(width: int, body: int, lanes: int, deck: str, findings: int) -> dict[str, Box]:
     source = 5 if body >= 18 else 3
+    unused = body - source - max(findings, 2) if deck == "findings" else 0
+    high = min(max(lanes, 4), max(int(body * 0.38), unused, 3))
     rest = max(body - high - source, 1)
     shown = [deck if deck in DECK else "findings"]
     if rest >= 24:  # a tall narrow screen has room for two

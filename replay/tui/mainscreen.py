@@ -39,7 +39,7 @@ class MainScreen(Screen[None]):
         super().__init__()
         self._deck = "findings"
         self._full: str | None = None
-        self._stood: tuple[int, int, int, str, str | None] | None = None
+        self._stood: tuple[int, int, str, str | None, int, int] | None = None
 
     @property
     def _session(self) -> Session:
@@ -76,11 +76,13 @@ class MainScreen(Screen[None]):
         if not lanes:  # an answer of a desk may come before the panels are there, and when they are gone
             return
         width, height = self.size
-        wanted = (width, height, lanes.first().wanted_height(), self._deck, self._full)
+        findings = self.query_one(FindingsPanel).wanted_height(width, height) if width < NARROW else height
+        rows = lanes.first().wanted_height()
+        wanted = (width, height, self._deck, self._full, rows, findings)
         if not width or not height or wanted == self._stood:
             return
         self._stood = wanted
-        boxes = stand(*wanted)
+        boxes = stand(width, height, self._deck, self._full, lanes=rows, findings=findings)
         for panel in self.query(Panel):
             box = boxes.get(panel.NAME)
             panel.display = box is not None
@@ -224,8 +226,10 @@ class MainScreen(Screen[None]):
     def action_repro(self) -> None:
         """The finding as a script."""
         session = self._session
-        if session.story is None or session.tour.finding is None:
-            session.say("go to a finding first (n)", is_error=True)
+        if session.story is not None and not session.story.order():
+            session.say("there are no findings: there is nothing to make a script of")
+        elif session.story is None or session.tour.finding is None:
+            session.say("go to a finding first (n)")
         else:
             self.app.push_screen(ReproScreen(session.tour.finding))
 

@@ -65,7 +65,7 @@ class StatePanel(Panel):
         texts = [f"rank {rank}" + (f" on {visible(host)}" if host else "")]
         if doing is not None:
             texts.append(
-                f"{doing.state} for {duration(doing.t_hi - doing.t_lo)}, {duration(max(t - doing.t_lo, 0))} of it gone"
+                f"{doing.state} for {duration(max(t - doing.t_lo, 0))}, of {duration(doing.t_hi - doing.t_lo)} in all"
             )
         apart = difference(rank, session.book.spans)
         texts += [f"in the whole run {apart}"] if apart else []

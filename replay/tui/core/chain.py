@@ -12,6 +12,8 @@ from duckdb import DuckDBPyConnection
 
 from replay.report.wording import duration, ranks_phrase, visible
 
+_UNHEARD = {"silent": "which had said its last word", "never heard": "which was never heard"}
+"""A rank of which nothing is known at a time, by what its state says."""
 _NEAR_LINES = 40
 """How far behind the line of an event its block may reach, where evidence stands."""
 
@@ -57,7 +59,9 @@ def follow(con: DuckDBPyConnection, spot: Spot, been: frozenset[tuple[int | None
         hop = link(con, spot)
         if hop is not None and (hop.is_end or (hop.file_id, hop.line_no) not in been):
             return hop
-    return Hop("the chain begins here" if len(been) > 1 else "nothing that these logs tell leads further back from here")
+    return Hop(
+        "the chain begins here" if len(been) > 1 else "nothing that these logs tell leads further back from here"
+    )
 
 
 def _row(con: DuckDBPyConnection, query: str, **values: Any) -> tuple[Any, ...] | None:
@@ -225,7 +229,8 @@ def _wait(con: DuckDBPyConnection, spot: Spot) -> Hop | None:
         return hop
     if file_id is None:
         return None
-    return Hop(f"{said}, which was {state}: {visible(summary or '')}".rstrip(": "), file_id, line_no, late, t_lo)
+    was = _UNHEARD.get(summary or "") if state == "unknown" else f"which was {state}: {visible(summary or '')}"
+    return Hop(f"{said}, {was or 'of which nothing is told'}".rstrip(": "), file_id, line_no, late, t_lo)
 
 
 def _absent(con: DuckDBPyConnection, spot: Spot) -> Hop | None:

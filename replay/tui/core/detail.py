@@ -9,6 +9,7 @@ from duckdb import DuckDBPyConnection
 
 from replay.report.wording import duration, ranks_phrase, size, visible
 from replay.store import schema
+from replay.tui.core.window import clock
 
 _COMMON = frozenset({"run_id", "rank", "host", "pid", "writer_id", "t_lo", "t_hi", "file_id", "line_no", "complete"})
 
@@ -89,7 +90,17 @@ def _where(con: DuckDBPyConnection, row: _Row) -> list[Fact]:
     host, pid = row.get("host"), row.get("pid")
     parts = [f"host {visible(host)}" if host else "", f"pid {pid}" if pid is not None else ""]
     torn = [Fact("torn", "the line was cut: not all of it is known")] if row.get("complete") is False else []
-    return [Fact("process", ", ".join(p for p in parts if p)), *torn]
+    return [Fact("process", ", ".join(p for p in parts if p)), Fact("time", _when(row)), *torn]
+
+
+def _when(row: _Row) -> str:
+    """Between which moments the event lies, where its line has no stamp of its own."""
+    low, high = row.get("t_lo"), row.get("t_hi")
+    if high is None:
+        return "" if low is None else f"not before {clock(low)}"
+    if low is None:
+        return f"not after {clock(high)}"
+    return f"between {clock(low)} and {clock(high)}" if low < high else ""
 
 
 def _guard(con: DuckDBPyConnection, row: _Row) -> list[Fact]:

@@ -6,13 +6,15 @@ from dataclasses import dataclass
 
 from duckdb import DuckDBPyConnection
 
-from replay.report.wording import visible
+from replay.report.wording import duration, visible
 from replay.tui.core.track import Track
 
 PAGE = 256
 """Events of a page."""
 _KEPT = 64
 """Pages that are kept: 16,384 events, a few MiB."""
+_TOLD_FROM_S = 0.1
+"""A moment that is known as closely as this is told as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,16 @@ class Words:
     def is_exact(self) -> bool:
         """True where the line has a stamp of its own."""
         return self.t_lo is not None and self.t_lo == self.t_hi
+
+    @property
+    def leeway(self) -> str:
+        """How far the event may lie from the moment at which it stands, in words; empty where that is no matter."""
+        if self.t_lo is None:
+            return "" if self.t_hi is None else "then or before"
+        if self.t_hi is None:
+            return "then or later"
+        room = self.t_hi - self.t_lo
+        return f"up to {duration(room)} later" if room >= _TOLD_FROM_S else ""
 
 
 class Pages:

@@ -25,6 +25,10 @@ class Picture:
 
     codes: Cells
     severe: Cells
+    states: frozenset[int]
+    """The states that are in it."""
+    severities: frozenset[int]
+    """The warnings and errors that are in it."""
 
 
 class Pictures:
@@ -47,7 +51,10 @@ class Pictures:
         found = self._made.get(lane.ranks)
         if found is None:
             rows = np.searchsorted(self._ranks, lane.ranks)
-            found = Picture(codes(lane.ranks, self._book.spans, self._edges), self._severe[rows].max(axis=0))
+            states, severe = codes(lane.ranks, self._book.spans, self._edges), self._severe[rows].max(axis=0)
+            found = Picture(
+                states, severe, frozenset(np.unique(states).tolist()) - {NOTHING}, frozenset(severe.tolist()) - {0}
+            )
             self._made[lane.ranks] = found
         return found
 

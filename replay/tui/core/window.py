@@ -3,6 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,6 +143,11 @@ def ticks(window: Window, cells: int, begin: float) -> list[Mark]:
             break
         marks.append(Mark(cell, since(n * unit, float(unit)), False))
     return marks
+
+
+def clock(t: float) -> str:
+    """Return a stamp as the log's own clock shows it: `23:51:45.270`."""
+    return datetime.fromtimestamp(t, UTC).strftime("%H:%M:%S.%f")[:-3]
 
 
 def since(seconds: float, unit: float = 0.001) -> str:
