@@ -313,6 +313,27 @@ def test_the_mouse_moves_the_cursor_unfolds_and_zooms(tmp_path: Path) -> None:
     held(corpus("recompile-one-rank"), ["0"], tmp_path, look)
 
 
+def test_the_next_event_is_later_than_the_moment_in_a_wait(tmp_path: Path) -> None:
+    async def look(app: ReplayApp, pilot: Any) -> None:
+        session = app.session
+        assert session is not None
+        moment, rank = session.walk.place.t, session.walk.place.rank
+        track, event = session.book.track, session.walk.place.event
+        assert event is not None
+        assert track.t[event] < moment - 1  # the finding is looked at in the middle of the wait
+        for move, is_later in ((session.event, True), (session.event, False), (session.recompile, False)):
+            move(1 if is_later else -1)
+            found = session.walk.place.event
+            assert found is not None
+            assert (track.t[found] > moment) == is_later
+            assert abs(found - int(np.searchsorted(track.t, moment))) <= 3
+            session.to_time(moment, rank)
+        session.recompile(1)
+        assert session.walk.place.t > moment
+
+    held(corpus("recompile-one-rank"), [], tmp_path, look)
+
+
 def test_play_runs_forwards_and_backwards_and_ends_at_the_rim(tmp_path: Path) -> None:
     async def look(app: ReplayApp, pilot: Any) -> None:
         session = app.session

@@ -53,19 +53,28 @@ class Walk:
 
     def event(self, direction: int, kinds: frozenset[str] | None = None, count: int = 1) -> bool:
         """Go to the next (1) or last (-1) event that counts, of some kinds; False at the end."""
-        here = self.place.event
-        if here is None:
+        found = self._beside(direction, kinds)
+        if found is None:
             return False
-        found = here
-        for _ in range(count):
+        for _ in range(count - 1):
             beside = self.book.track.beside(found, direction, self.rank, kinds)
             if beside is None:
                 break
             found = beside
-        if found == here:
-            return False
         self.to_event(found, remember=kinds is not None)
         return True
+
+    def _beside(self, direction: int, kinds: frozenset[str] | None) -> int | None:
+        """The next event from the moment of the cursor, which may be later than its event: in the middle of a wait."""
+        here, track = self.place.event, self.book.track
+        if here is None:
+            return None
+        behind = int(np.searchsorted(track.t, self.place.t, "right"))
+        if self.place.t > track.t[here]:
+            found = track.beside(behind - 1 if direction > 0 else behind, direction, self.rank, kinds)
+            if found != here:
+                return found
+        return track.beside(here, direction, self.rank, kinds)
 
     def edge(self, direction: int) -> None:
         """Go to the first (-1) or last (1) event that counts."""
