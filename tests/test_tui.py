@@ -164,6 +164,13 @@ def test_panels_fill_the_body_and_do_not_overlap(width: int, height: int) -> Non
     assert all(0 <= x < width and 0 < y < height - 2 for x, y in cells)
 
 
+@pytest.mark.parametrize("key", ["1", "2", "3", "4", "5", "6", "tab"])
+def test_the_title_tells_which_panel_has_the_keys(key: str, tmp_path: Path) -> None:
+    shown, _ = walk(corpus("healthy"), [key], (80, 24), tmp_path)
+    marked = [row for row in shown if row[0] == "▶" and row[1].isdecimal()]
+    assert [row[:2] for row in marked] == [f"▶{4 if key == 'tab' else key}"]
+
+
 def test_lanes_get_the_room_that_findings_leave() -> None:
     assert stand(80, 24, "findings", lanes=19, findings=30)["lanes"].height == 7
     assert stand(80, 24, "findings", lanes=19, findings=2)["lanes"].height == 14
@@ -196,7 +203,7 @@ def test_what_is_not_there_is_no_error(tmp_path: Path) -> None:
         "nothing that these logs tell leads further back from here",
         "there are no findings",
         "there are no findings: there is nothing to make a script of",
-        "0 of 2 events",
+        "0 of 2 events (esc takes the filter away)",
     ]
 
 
@@ -236,9 +243,11 @@ def test_the_whole_story_from_the_first_finding_to_the_guard_and_back(where: str
     assert any("recompiled forward while" in row for row in first)
     assert any("waiting" in row for row in first)
     late, _ = walk(logs, ["c"], size, tmp_path)
-    assert any("waited" in row and "compiled again" in row for row in late[-2:])
+    said = " ".join(row.strip() for row in late[-4:-1])  # a long message takes more than one row
+    assert "waited" in said
+    assert "compiled again" in said
     why, _ = walk(logs, ["c", "c"], size, tmp_path)
-    assert any("because a guard failed" in row for row in why[-2:])
+    assert any("because a guard failed" in row for row in why[-4:])
     end, _ = walk(logs, ["c", "c", "5"], size, tmp_path)
     assert any("expected" in row for row in end)
     assert any("actual" in row for row in end)
@@ -284,6 +293,8 @@ def test_tab_completes_names_of_tables_and_columns(tmp_path: Path) -> None:
     keys = ["s", "ctrl+u", *typed("FROM guard_fa"), "tab", *typed(" WHERE expe"), "tab"]
     shown, _ = walk(corpus("healthy"), keys, (100, 30), tmp_path)
     assert "FROM guard_failures WHERE expected" in shown[0]
+    written, _ = walk(corpus("healthy"), ["s"], (100, 30), tmp_path)
+    assert not any("tab: DESC" in row for row in written)
 
 
 def test_the_mouse_moves_the_cursor_unfolds_and_zooms(tmp_path: Path) -> None:
@@ -334,6 +345,22 @@ def test_the_next_event_is_later_than_the_moment_in_a_wait(tmp_path: Path) -> No
     held(corpus("recompile-one-rank"), [], tmp_path, look)
 
 
+def test_a_span_that_cannot_be_shown_is_told(tmp_path: Path) -> None:
+    async def look(app: ReplayApp, pilot: Any) -> list[str]:
+        session = app.session
+        assert session is not None
+        said = []
+        for key in ["0", "0", "minus", "comma", "full_stop", "plus", *["full_stop"] * 4, *["plus"] * 30]:
+            await pilot.press(key)
+            said.append(session.message)
+        return said
+
+    said = held(corpus("recompile-one-rank"), [], tmp_path, look)
+    assert said[:6] == ["", *["this is the whole run"] * 2, "the run begins here", "the run ends here", ""]
+    assert said[9] == "the run ends here"
+    assert said[-1] == "this is as close as times are known"
+
+
 def test_play_runs_forwards_and_backwards_and_ends_at_the_rim(tmp_path: Path) -> None:
     async def look(app: ReplayApp, pilot: Any) -> None:
         session = app.session
@@ -352,6 +379,7 @@ def test_play_runs_forwards_and_backwards_and_ends_at_the_rim(tmp_path: Path) ->
         session.tick(1e6)
         assert session.walk.place.t == session.book.first
         assert not session.is_playing
+        assert session.message == "the run begins here"
 
     held(corpus("recompile-one-rank"), [], tmp_path, look)
 
@@ -403,10 +431,14 @@ def test_what_if_takes_out_the_cause_of_the_finding_and_puts_it_back(tmp_path: P
     logs = corpus("recompile-one-rank")
     without, _ = walk(logs, ["w"], (120, 40), tmp_path)
     assert any("Without recompiles on rank 3" in row and "saved" in row for row in without)
-    assert any("[ ] recompiles on 3" in row for row in without)
+    assert any("[ ] recompiles on rank 3" in row for row in without)
     put_back, _ = walk(logs, ["w", "space"], (120, 40), tmp_path)
     assert not any("[ ]" in row for row in put_back)
     assert any("What is known to have taken time" in row for row in put_back)
+    assert any("would be" in row for row in without)
+    assert not any("would be" in row for row in put_back)
+    no_line, _ = walk(logs, ["w", "down", "down", "down", "enter"], (120, 40), tmp_path)
+    assert any("no line tells of this one" in row for row in no_line)
 
 
 def test_repro_writes_only_when_it_is_told_to(tmp_path: Path) -> None:

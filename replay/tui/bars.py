@@ -8,7 +8,9 @@ from replay.report.wording import count
 from replay.tui.core.session import Session
 from replay.tui.core.window import clock, since
 from replay.tui.keys import KEYS
-from replay.tui.panel import Drawn, Row, cut
+from replay.tui.panel import Drawn, Row, wrapped
+
+_MESSAGE_MOST = 3
 
 
 class Bar(Drawn):
@@ -93,13 +95,20 @@ class KeysBar(Bar):
 class MessageBar(Bar):
     """What was just said: the link of the chain that was followed, what a command could not do."""
 
-    def row(self, width: int) -> Row:
+    def wanted_height(self, width: int) -> int:
+        """Return the rows that the last message takes: what has no room in one lies over the panel above."""
+        return len(self._texts(width))
+
+    def _texts(self, width: int) -> list[str]:
+        return wrapped(self.session.message if self.session is not None else "", width - 4, _MESSAGE_MOST)
+
+    def all_rows(self, width: int, height: int) -> list[Row]:
         """The last message."""
         p, session = self.palette, self.session
         if session is None or not session.message:
             return []
-        mark, style = ("! ", p.error) if session.is_error else ("› ", p.strong)
-        return [(f" {mark}", style), (cut(session.message, width - 4), style)]
+        mark, style = ("!", p.error) if session.is_error else ("›", p.strong)
+        return [[(f" {' ' if n else mark} {text}", style)] for n, text in enumerate(self._texts(width))]
 
 
 class MainKeysBar(Bar):

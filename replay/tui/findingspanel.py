@@ -126,7 +126,7 @@ class FindingsPanel(Panel):
             session.tour.to(node.finding)
         elif node.ref is not None:
             session.travel.to_ref(node.ref)
-            session.say(f"{node.text}  {node.note}" if node.role == "link" else node.note or node.text)
+            session.say(f"{node.text}  {node.note}" if node.role == "link" else "")
 
     def enter(self) -> None:
         """Unfold, fold, or go there."""

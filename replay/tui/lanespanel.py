@@ -15,11 +15,12 @@ from replay.tui.core.session import Session
 from replay.tui.core.spans import NOTHING, STATES
 from replay.tui.core.track import SEVERITIES
 from replay.tui.core.window import Mark, laid, ruler
+from replay.tui.layout import NARROW
 from replay.tui.palette import JOINT, ODD_JOINT, SEVERE, SHAPES
 from replay.tui.panel import Panel, Row, cut, padded
 
 _LABEL_MOST = 18
-_NOTE_MOST = 18
+_NOTE_MOST, _NOTE_NARROW = 18, 6
 _PLAIN = ("unknown", "gone")
 """States whose shapes are guessed most easily."""
 
@@ -57,7 +58,7 @@ class LanesPanel(Panel):
         assert session is not None, "rows are asked for when there is something to look at"
         made = session.view.lanes
         notes = max((len(_named(lane)) for lane in made), default=1)
-        self._label = min(notes, _LABEL_MOST if width < 110 else _LABEL_MOST + _NOTE_MOST) + 3
+        self._label = min(notes, _LABEL_MOST + (_NOTE_NARROW if width < NARROW else _NOTE_MOST)) + 3
         self._cells = max(width - self._label, 1)
         legend = height >= min(len(made) + 2, 6)
         room = max(height - 1 - legend, 1)

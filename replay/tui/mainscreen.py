@@ -40,6 +40,7 @@ class MainScreen(Screen[None]):
         self._deck = "findings"
         self._full: str | None = None
         self._stood: tuple[int, int, str, str | None, int, int] | None = None
+        self._message_stood = (0, 0, 0)
 
     @property
     def _session(self) -> Session:
@@ -75,6 +76,7 @@ class MainScreen(Screen[None]):
         lanes = self.query(LanesPanel)
         if not lanes:  # an answer of a desk may come before the panels are there, and when they are gone
             return
+        self._stand_message()
         width, height = self.size
         findings = self.query_one(FindingsPanel).wanted_height(width, height) if width < NARROW else height
         rows = lanes.first().wanted_height()
@@ -91,9 +93,18 @@ class MainScreen(Screen[None]):
                 panel.styles.width, panel.styles.height = box.width, box.height
             panel.beside = self._beside(panel.NAME) if width < NARROW else ""
             panel.redraw()
-        for bar, y in ((HeaderBar, 0), (MessageBar, height - 2), (MainKeysBar, height - 1)):
+        for bar, y in ((HeaderBar, 0), (MainKeysBar, height - 1)):
             made = self.query_one(bar)
             made.styles.offset, made.styles.width = (0, y), width
+
+    def _stand_message(self) -> None:
+        """Give the message the rows that it needs."""
+        width, height = self.size
+        bar = self.query_one(MessageBar)
+        rows = bar.wanted_height(width)
+        if (width, height, rows) != self._message_stood:
+            self._message_stood = (width, height, rows)
+            bar.styles.offset, bar.styles.width, bar.styles.height = (0, height - 1 - rows), width, rows
 
     def _beside(self, name: str) -> str:
         """The panels that stand behind one on a narrow screen."""

@@ -178,12 +178,12 @@ class Panel(Drawn, can_focus=True):
     # Drawing
 
     def on_focus(self) -> None:
-        """The title tells which panel has the keys."""
-        self.redraw()
+        """The title tells which panel has the keys; that it has them is noted after this."""
+        self.call_later(self.redraw)
 
     def on_blur(self) -> None:
-        """The title tells which panel has the keys."""
-        self.redraw()
+        """The title tells which panel has the keys; that it has not is noted after this."""
+        self.call_later(self.redraw)
 
     def all_rows(self, width: int, height: int) -> Sequence[Row]:
         """Return title and rows."""

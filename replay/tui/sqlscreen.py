@@ -12,6 +12,7 @@ from textual.binding import BindingType
 from textual.events import Key
 from textual.widgets import TextArea
 
+from replay.report.wording import count, visible
 from replay.tui.bars import Bar, KeysBar
 from replay.tui.core import pad
 from replay.tui.core.pad import Answer, History, Names
@@ -88,8 +89,8 @@ class AnswerPanel(Panel):
         """How many rows."""
         if self.answer is None:
             return "answer", ""
-        count = len(self.answer.rows)
-        return "answer", f"the first {count:,} rows (export has all)" if self.answer.more else f"{count:,} rows"
+        rows = count(len(self.answer.rows), "row")
+        return "answer", f"the first {rows} (export has all)" if self.answer.more else rows
 
     def rows(self, width: int, height: int) -> Sequence[Row]:
         """Head and the rows around the one looked at."""
@@ -97,8 +98,8 @@ class AnswerPanel(Panel):
         if self.fault:
             return [[(f"  {text}", p.error)] for text in wrapped(self.fault, width - 4, height)]
         if found is None:
-            hint = "  every record of the logs is a row; tab completes names, @ has queries that come with the tool"
-            return [[(hint, p.dim)]]
+            hint = "every record of the logs is a row; tab completes names, @ has queries that come with the tool"
+            return [[(f"  {text}", p.dim)] for text in wrapped(hint, width - 4, height)]
         shown = max(height - 1, 1)
         self._top = min(max(self._top, self._at - shown + 1), self._at)
         part = found.rows[self._top : self._top + shown]
@@ -122,8 +123,8 @@ class AnswerPanel(Panel):
 
     def move(self, direction: int) -> None:
         """Another row."""
-        count = len(self.answer.rows) if self.answer else 0
-        self._at = min(max(self._at + direction, 0), max(count - 1, 0))
+        last = len(self.answer.rows) - 1 if self.answer else 0
+        self._at = min(max(self._at + direction, 0), max(last, 0))
         self.redraw()
 
     def sideways(self, direction: int) -> None:
@@ -161,7 +162,7 @@ class AnswerPanel(Panel):
             leave()
             session.to_time(float(t), int(row["rank"]) if row.get("rank", "").isdecimal() else None)
         else:
-            self._hint("a row leads somewhere if it has file_id and line_no, path and line_no, finding_id, or t_lo")
+            self._hint("a row with line_no and file_id or path, with finding_id or t_lo leads somewhere")
 
     def _hint(self, text: str) -> None:
         screen = self.screen
@@ -282,13 +283,12 @@ class SqlScreen(SideScreen):
         self._is_asking = False
         if self.is_attached:
             self.query_one(AnswerPanel).take(answer)
-            self.say(f"{len(answer.rows):,} rows; ^o goes to them, enter on one goes to its place")
+            leads = ", enter on one to the place that it names" if answer.leads else ""
+            self.say(f"{count(len(answer.rows), 'row')}; ^o goes to {'them' if len(answer.rows) != 1 else 'it'}{leads}")
 
     def _failed(self, error: Exception) -> None:
         self._is_asking = False
         if self.is_attached:
-            from replay.report.wording import visible
-
             panel = self.query_one(AnswerPanel)
             panel.fault = visible(" ".join(str(error).split()))
             panel.redraw()

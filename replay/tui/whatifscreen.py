@@ -18,7 +18,7 @@ from replay.tui.core.spans import NOTHING, STATES, Cells
 from replay.tui.core.whatif import Item, Trials, Tried
 from replay.tui.keys import WHAT_IF, bindings, footer
 from replay.tui.palette import SHAPES
-from replay.tui.panel import Panel, Row, padded, wrapped
+from replay.tui.panel import Panel, Row, cut, padded, wrapped
 from replay.tui.sidescreen import SideScreen
 
 _LABEL = 14
@@ -36,6 +36,8 @@ class WhatIfPanel(Panel):
         self.out: frozenset[str] = frozenset()
         self.tried: Tried | None = None
         self.note = "simulating the run as it was …"
+        self.said = ""
+        """What a key could not do."""
 
     def title(self) -> tuple[str, str]:
         """Which run."""
@@ -55,13 +57,15 @@ class WhatIfPanel(Panel):
         if not rows:
             rows = [[("  nothing is known that took time and could be taken out", p.dim)]]
         rows.append([])
-        answer = self.note or headline(outcome)
+        if self.said:
+            rows.append([(f"  › {cut(self.said, width - 4)}", p.strong)])
+        answer = self.note or (headline(outcome) if self.items else "")
         rows += [[(f"  {text}", p.dim if self.note else p.strong)] for text in wrapped(answer, width - 4, 4)]
         rows += [[(f"  {text}", p.dim)] for text in wrapped(replayed(outcome), width - 4, 4)]
         rows += [
             [(f"  {'! ' if n == 0 else '  '}{text}", p.warning)]
             for limit in whatif.limits(outcome)
-            for n, text in enumerate(wrapped(limit, width - 6, 2))
+            for n, text in enumerate(wrapped(limit, width - 6, 3))
         ]
         rows.append([])
         return rows + self._lanes(session, self.tried, width, height - len(rows))
@@ -85,10 +89,12 @@ class WhatIfPanel(Panel):
         edges = window.edges(cells)
         rows: list[Row] = []
         ends = {r.rank: r for r in tried.outcome.ranks}
-        for rank in whatif.most_changed(tried.outcome, min((height - 1) // 2, whatif.SHOWN)):
+        each = 2 if self.out else 1  # with nothing taken out a rank would do what it did
+        for rank in whatif.most_changed(tried.outcome, min((height - 1) // each, whatif.SHOWN)):
             told = ends[rank]
             rows.append(self._lane(f"rank {rank} was", pictures.codes((rank,), tried.was, edges), told.replayed_s))
-            rows.append(self._lane("would be", pictures.codes((rank,), tried.would_be, edges), told.changed_s))
+            if self.out:
+                rows.append(self._lane("would be", pictures.codes((rank,), tried.would_be, edges), told.changed_s))
         told_by = f"{SHAPES['running']} its own work, compiling too  {SHAPES['waiting']} waiting for others"
         return [*rows, [(f"{'':>{_LABEL - 1}} {told_by}", self.palette.dim)]]
 
@@ -101,6 +107,7 @@ class WhatIfPanel(Panel):
 
     def move(self, direction: int) -> None:
         """Another cause."""
+        self.said = ""
         self.at = min(max(self.at + direction, 0), max(len(self.items) - 1, 0))
         self.redraw()
 
@@ -157,7 +164,7 @@ class WhatIfScreen(SideScreen):
 
     def _try(self, out: frozenset[str]) -> None:
         panel = self.query_one(WhatIfPanel)
-        panel.out, panel.note = out, "simulating …"
+        panel.out, panel.note, panel.said = out, "simulating …", ""
         self._ask(whatif.change(panel.items, out, self.session.book.ranks), self._show)
         panel.redraw()
 
@@ -184,6 +191,9 @@ class WhatIfScreen(SideScreen):
         if cause is not None and cause.path is not None:
             self.app.pop_screen()
             self.session.travel.go(f"{cause.path}:{cause.line}")
+        elif panel.items:
+            panel.said = "no line tells of this one"
+            panel.redraw()
 
     def action_leave(self) -> None:
         """Back to the run."""

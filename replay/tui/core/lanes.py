@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from replay.report.wording import duration, ranks_text, visible
+from replay.report.wording import count, duration, ranks_text, visible
 from replay.tui.core.spans import STATES, Spans
 
 _APART = 6.0
@@ -72,7 +72,7 @@ def summary(grouping: Grouping, made: Iterable[Lane]) -> str:
     """Return the picture in words: `1,016 alike, 8 not` or `4 nodes`."""
     heads = [lane for lane in made if lane.depth == 0]
     if grouping is Grouping.NODES:
-        return f"{len(heads):,} nodes"
+        return count(len(heads), "node")
     if grouping is Grouping.RANKS or not heads:
         return ""
     sizes = sorted((len(lane.ranks) for lane in heads), reverse=True)

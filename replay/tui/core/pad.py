@@ -36,6 +36,12 @@ class Answer:
     numbers: frozenset[int]
     more: bool
 
+    @property
+    def leads(self) -> bool:
+        """True where a row can name a place."""
+        names = set(self.columns)
+        return bool(names & {"finding_id", "t_lo", "t"} or ("line_no" in names and names & {"file_id", "path"}))
+
 
 class Names:
     """Tables and columns of a run database."""
@@ -70,7 +76,8 @@ class Names:
             return begin, tables
         named = [c for t in self._named(text) for c in self.columns[t] if c.startswith(low)]
         words = [w if not word.islower() else w.lower() for w in _WORDS if word and w.lower().startswith(low)]
-        return begin, list(dict.fromkeys([*named, *words, *(tables if word else [])]))
+        found = dict.fromkeys([*named, *words, *(tables if word else [])])
+        return begin, [name for name in found if name.lower() != low]
 
     def _named(self, text: str) -> list[str]:
         return [w for w in dict.fromkeys(text.replace(",", " ").replace("(", " ").lower().split()) if w in self.columns]

@@ -25,6 +25,7 @@ from replay.tui.core.track import COLLECTIVE, RECOMPILE
 from replay.tui.core.travel import Travel
 from replay.tui.core.view import View
 from replay.tui.core.walk import Walk
+from replay.tui.core.window import Window
 
 if TYPE_CHECKING:
     from replay.run import Run
@@ -121,7 +122,7 @@ class Session:
 
     def edge(self, direction: int) -> None:
         """First or last event."""
-        self.move(lambda: self.walk.edge(direction))
+        self.move(lambda: self.walk.edge(direction), "no event there")
 
     def collective(self, direction: int) -> None:
         """Next or last collective."""
@@ -205,24 +206,29 @@ class Session:
             self.walk.settle()
             count = len(track.positions())
             self.look()
-            self.say(f"{count:,} of {len(track):,} events" if found is not None else "all events")
+            left = "" if count else " (esc takes the filter away)"
+            self.say(f"{count:,} of {len(track):,} events{left}" if found is not None else "all events")
 
         self.slow.ask("filter", lambda con: wanted.marks(con, track, run_id, what), apply, self.fail)
 
     def zoom(self, factor: float) -> None:
         """Show more or less of the run."""
-        self.walk.zoom(factor)
-        self.changed()
+        nothing = "this is the whole run" if factor > 1 else "this is as close as times are known"
+        self._show_span(self.walk.window.zoomed(factor, self.walk.place.t), nothing)
 
     def pan(self, shares: float) -> None:
         """Show what is before or behind, leaving the cursor where it is."""
-        self.walk.window = self.walk.window.moved(shares)
-        self.changed()
+        nothing = "the run begins here" if shares < 0 else "the run ends here"
+        self._show_span(self.walk.window.moved(shares), nothing)
 
     def whole(self) -> None:
         """Show the whole run."""
-        self.walk.whole()
-        self.changed()
+        self._show_span(self.book.window(), "this is the whole run")
+
+    def _show_span(self, window: Window, otherwise: str) -> None:
+        """Show a span of time; where that is the one that is shown, say `otherwise`."""
+        self.say(otherwise if window.is_as(self.walk.window) else "")
+        self.walk.window = window
 
     def play(self) -> None:
         """Play or pause."""
@@ -233,6 +239,8 @@ class Session:
         """Let so many seconds of play pass."""
         if self.is_playing:
             self.is_playing = self.walk.play(seconds)
+            if not self.is_playing:
+                self.say("the run ends here" if self.walk.speed > 0 else "the run begins here")
             self.look()
 
     # What belongs to the place

@@ -76,11 +76,12 @@ class Walk:
                 return found
         return track.beside(here, direction, self.rank, kinds)
 
-    def edge(self, direction: int) -> None:
-        """Go to the first (-1) or last (1) event that counts."""
+    def edge(self, direction: int) -> bool:
+        """Go to the first (-1) or last (1) event that counts; False where none does."""
         found = self.book.track.positions(self.rank)
         if len(found):
             self.to_event(int(found[-1 if direction > 0 else 0]))
+        return bool(len(found))
 
     def step(self, direction: int) -> bool:
         """Go to the end of the next or last step: of the rank looked at, or of the ranks that report it first."""
@@ -154,14 +155,6 @@ class Walk:
         return True
 
     # Time
-
-    def zoom(self, factor: float) -> None:
-        """Show more (over 1) or less of the run around the cursor."""
-        self.window = self.window.zoomed(factor, self.place.t)
-
-    def whole(self) -> None:
-        """Show the whole run."""
-        self.window = self.book.window()
 
     def show(self, t_lo: float, t_hi: float) -> None:
         """Show a span of time."""

@@ -9,7 +9,7 @@ import numpy as np
 from duckdb import DuckDBPyConnection
 
 from replay.report.model import Finding
-from replay.report.wording import duration, ranks_text, visible
+from replay.report.wording import duration, ranks_phrase, visible
 from replay.simulate import Cause, Change, Outcome, Phases, WhatIf, Without
 from replay.simulate.model import KINDS
 from replay.tui.core.spans import RUNNING, WAITING, Spans
@@ -73,7 +73,7 @@ def items(outcome: Outcome) -> tuple[Item, ...]:
 
 
 def _name(cause: Cause) -> str:
-    who = ranks_text(cause.ranks)
+    who = ranks_phrase(cause.ranks)
     if cause.what == _SLOW:
         return f"the slowness of {who}"
     return f"{cause.what} on {who}"

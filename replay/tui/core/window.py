@@ -32,6 +32,10 @@ class Window:
         """True where all of the run is in it."""
         return self.t_lo <= self.first and self.t_hi >= self.last
 
+    def is_as(self, other: "Window") -> bool:
+        """True where another shows the same: times closer than a microsecond are one."""
+        return abs(self.t_lo - other.t_lo) < 1e-6 and abs(self.t_hi - other.t_hi) < 1e-6
+
     def edges(self, cells: int) -> NDArray[np.float64]:
         """Return the times between cells, one more than there are cells."""
         return np.linspace(self.t_lo, self.t_hi, cells + 1)
