@@ -178,6 +178,21 @@ def test_lanes_get_the_room_that_findings_leave() -> None:
     assert stand(80, 24, "findings", lanes=6, findings=2)["lanes"].height == 6
 
 
+def test_a_finding_says_of_which_run_it_is_where_there_are_several(tmp_path: Path) -> None:
+    shown, _ = walk(corpus("restarts-one-console"), [], (120, 40), tmp_path)
+    assert sum("run 1, proven" in row for row in shown) == 1
+    assert any("run 3, proven" in row for row in shown)
+    one, _ = walk(corpus("recompile-one-rank"), [], (120, 40), tmp_path)
+    assert not any("run 1," in row for row in one)
+
+
+def test_a_finding_that_took_no_time_does_not_narrow_the_picture(tmp_path: Path) -> None:
+    shown, _ = walk(corpus("jobs-appended"), [], (120, 40), tmp_path)
+    assert "whole run" in shown[1]
+    waited, _ = walk(corpus("recompile-one-rank"), [], (120, 40), tmp_path)
+    assert "whole run" not in waited[1]
+
+
 def test_what_is_not_there_is_no_error(tmp_path: Path) -> None:
     async def look(app: ReplayApp, pilot: Any) -> list[tuple[str, bool]]:
         session = app.session

@@ -10,7 +10,10 @@ from replay.tui.core.window import clock, since
 from replay.tui.keys import KEYS
 from replay.tui.panel import Drawn, Row, wrapped
 
-_MESSAGE_MOST = 3
+_GAP = "  "
+"""Between what the header says and its right end."""
+_MESSAGE_MOST = 2
+"""Rows of a message: all of it stands in a panel too."""
 
 
 class Bar(Drawn):
@@ -41,13 +44,13 @@ class HeaderBar(Bar):
         parts = [(text, p.strong if n == 0 else p.text) for n, text in enumerate(_where(session))]
         optional = [(text, p.dim) for text in _more(session, self._app.logs)]
         play = _play(session)
-        room = width - cell_len(head[0][0]) - cell_len(play) - 2
+        room = width - cell_len(head[0][0]) - cell_len(play) - len(_GAP)
         row: Row = []
         for text, style in [*parts, *optional]:
             if cell_len(text) + 2 <= room:
                 row += [(f"  {text}", style)]
                 room -= cell_len(text) + 2
-        return [*head, *row, (" " * max(room, 0), p.text), (play, p.mark if session.is_playing else p.dim)]
+        return [*head, *row, (" " * max(room, 0) + _GAP, p.text), (play, p.mark if session.is_playing else p.dim)]
 
 
 def _where(session: Session) -> list[str]:

@@ -69,7 +69,11 @@ class StatePanel(Panel):
             )
         apart = difference(rank, session.book.spans)
         texts += [f"in the whole run {apart}"] if apart else []
-        return [[]] + [[(f"  {cut(text, width - 2)}", p.strong if n == 0 else p.dim)] for n, text in enumerate(texts)]
+        return [[]] + [
+            [(f"  {row}", p.strong if n == 0 else p.dim)]
+            for n, text in enumerate(texts)
+            for row in wrapped(text, width - 2, 2)
+        ]
 
     def move(self, direction: int) -> None:
         """Look at the first rank of the next group."""

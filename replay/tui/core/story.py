@@ -87,8 +87,9 @@ def _nodes(report: Report, refs: Mapping[str, list[Ref]]) -> list[Node]:
     if not report.roots:
         nodes += [Node(f"out {text}", None, 1, "fact", f"ruled out: {visible(text)}") for text in report.ruled_out]
     told = [f.id for f in report.roots]
+    several = len(report.runs) > 1
     for finding in report.roots:
-        nodes += _finding(finding, refs, "root")
+        nodes += _finding(finding, refs, "root", several)
     others = [f for f in report.findings if f.id not in told]
     groups = {
         "explained": [f for f in others if f.explained_by],
@@ -100,7 +101,7 @@ def _nodes(report: Report, refs: Mapping[str, list[Ref]]) -> list[Node]:
         if members:
             nodes.append(Node(name, None, 0, "heading", name))
             for finding in members:
-                nodes += _finding(finding, refs, "finding")
+                nodes += _finding(finding, refs, "finding", several)
     silent = dict.fromkeys(f"{r.summary} ({r.cause}), but {r.why}" for r in report.rivals if r.finding is None)
     for title, lines in (
         ("considered, and not it", tuple(silent) if report.verdict != "healthy" else ()),
@@ -120,14 +121,16 @@ def _verdict(report: Report) -> str:
     }.get(report.verdict, "the cause is not known")
 
 
-def _finding(finding: Finding, refs: Mapping[str, list[Ref]], role: str) -> list[Node]:
+def _finding(finding: Finding, refs: Mapping[str, list[Ref]], role: str, several: bool) -> list[Node]:
+    """The rows of a finding; where there are `several` runs, it says of which it is."""
     key = finding.id
     places = refs.get(key, [])
-    cost = f"{cost}, " if (cost := lost(finding.cost_s, finding.lost_s)) else ""
+    run = f"run {finding.run}" if several else ""
+    note = ", ".join(filter(None, (run, lost(finding.cost_s, finding.lost_s), certainty(finding.certainty))))
     nodes = [
         Node(
             key, None, 0 if role == "root" else 1, role, visible(finding.summary), ranks_phrase(finding.ranks),
-            f"{cost}{certainty(finding.certainty)}", places[0] if places else None, key, bool(finding.chain),
+            note, places[0] if places else None, key, bool(finding.chain),
         )
     ]  # fmt: skip
     depth = nodes[0].depth + 1

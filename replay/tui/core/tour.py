@@ -66,7 +66,7 @@ class Tour:
 
     def _zoom_to(self, ref: Ref, at_fault: tuple[int, ...]) -> None:
         """Show what went on at a finding: the cursor in the middle of the wait, the wait in the middle of the
-        picture.
+        picture. What took no time is shown in the span of time that is looked at.
         """
         if ref.t is None or ref.run_id != self._session.book.run_id:
             return
@@ -83,7 +83,8 @@ class Tour:
             doing = spans.at(self._session.walk.place.t, rank)
             if doing is not None and doing.state not in _USUAL:
                 lo, hi = min(lo, doing.t_lo), max(hi, doing.t_hi)
-        self._session.walk.show(lo, hi)
+        if lo < hi:
+            self._session.walk.show(lo, hi)
         self._session.walk.window = self._session.walk.window.holding(self._session.walk.place.t)
 
     def follow(self) -> None:
