@@ -178,6 +178,23 @@ def test_lanes_get_the_room_that_findings_leave() -> None:
     assert stand(80, 24, "findings", lanes=6, findings=2)["lanes"].height == 6
 
 
+def test_a_long_message_covers_no_line_that_is_looked_at(tmp_path: Path) -> None:
+    made = tmp_path / "logs"
+    made.mkdir()
+    said = "step 1 loss 2.5\nTraceback (most recent call last):\n  File 't.py', line 3, in <module>\nValueError: "
+    (made / "rank0.log").write_text(said + "a reason that is longer than a row of the screen " * 3 + "\n")
+    (made / "rank1.log").write_text("step 1 loss 2.5\nstep 2 loss 2.5\n")
+
+    async def look(app: ReplayApp, pilot: Any) -> list[str]:
+        return screen(app)
+
+    shown = drive(app_of(made, tmp_path / "run.duckdb"), [], (80, 24), look)
+    assert shown[-3].startswith(" › F1  Rank 0 ended with ValueError")
+    assert any(row.startswith("▶ 4 ValueError") for row in shown[:-3])
+    assert shown[1].rstrip().endswith("these logs have no stamps")
+    assert "+" not in shown[2]
+
+
 def test_a_finding_says_of_which_run_it_is_where_there_are_several(tmp_path: Path) -> None:
     shown, _ = walk(corpus("restarts-one-console"), [], (120, 40), tmp_path)
     assert sum("run 1, proven" in row for row in shown) == 1

@@ -10,6 +10,8 @@ from replay.tui.core.window import clock, since
 from replay.tui.keys import KEYS
 from replay.tui.panel import Drawn, Row, wrapped
 
+_ENDS = {"unknown": "end unknown"}
+"""How a run ended, where its own word says too little beside others."""
 _GAP = "  "
 """Between what the header says and its right end."""
 _MESSAGE_MOST = 2
@@ -69,7 +71,7 @@ def _more(session: Session, logs: str) -> list[str]:
     head = next((h for h in session.heads if h.run_id == session.book.run_id), None)
     parts = [f"/{session.filter}"] if session.filter else []
     parts += [f"run {head.run_id} of {len(session.heads)}"] if head and len(session.heads) > 1 else []
-    parts += [f"{count(len(session.book.ranks), 'rank')}, {head.outcome}"] if head else []
+    parts += [f"{count(len(session.book.ranks), 'rank')}, {_ENDS.get(head.outcome, head.outcome)}"] if head else []
     return [*parts, logs]
 
 

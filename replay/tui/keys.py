@@ -57,7 +57,7 @@ KEYS = (
     Key("slash", "filter", "/", "search",
         "search and filter: words rank:0-3 kind:recompile level:warning where:SQL", "find", 7),
     Key("colon", "goto", ":", "go to", "+12.3 · 23:51:45 · 50% · rank 3 · step 4 · F2 · file:line · diff", "find", 8),
-    Key("escape", "clear", "esc", "clear", "take the filter away", "find"),
+    Key("escape", "clear", "esc", "clear", "give the screen back to all panels, else take the filter away", "find"),
     Key("s", "sql", "s", "SQL", "ask the run database in SQL", "find", 8),
     Key("w", "what_if", "w", "what-if", "the run without a cause, beside the run as it was", "why", 8),
     Key("x", "repro", "x", "repro", "the finding as a script: look at it, write it, run it", "why", 12),
@@ -65,7 +65,8 @@ KEYS = (
     Key("down,j", "down", "↓ j", "down", "in the panel: rank, event, finding, line below", "panel"),
     Key("pageup", "page(-1)", "PgUp", "page", "a page up", "panel"),
     Key("pagedown", "page(1)", "PgDn", "page", "a page down", "panel"),
-    Key("enter", "enter", "⏎", "open", "unfold a finding or a group of ranks; go to what a row names", "panel"),
+    Key("enter", "enter", "⏎", "open",
+        "unfold a finding or a group of ranks, go to a line; of an event or a state: why, as c does", "panel"),
     Key("tab", "next_panel(1)", "tab", "panel", "next panel", "panel"),
     Key("shift+tab", "next_panel(-1)", "⇧tab", "panel", "panel before", "panel"),
     *(

@@ -14,7 +14,7 @@ from replay.tui.core.pictures import Picture
 from replay.tui.core.session import Session
 from replay.tui.core.spans import NOTHING, STATES
 from replay.tui.core.track import SEVERITIES
-from replay.tui.core.window import Mark, laid, ruler
+from replay.tui.core.window import Mark, laid, numbers, ruler
 from replay.tui.layout import NARROW
 from replay.tui.palette import JOINT, ODD_JOINT, SEVERE, SHAPES
 from replay.tui.panel import Panel, Row, cut, padded
@@ -65,7 +65,10 @@ class LanesPanel(Panel):
         here = session.view.at(session.walk.place.rank)
         self._top = min(max(self._top, here - room + 1, 0), here, max(len(made) - room, 0))
         window, book = session.walk.window, session.book
-        marks = ruler(window, self._cells, book.first, book.steps, book.step_ends)
+        if book.track.is_timed:
+            marks = ruler(window, self._cells, book.first, book.steps, book.step_ends)
+        else:
+            marks = numbers(window, self._cells)
         cursor = window.cell(session.walk.place.t, self._cells)
         rows = [self._ruler(marks, cursor)]
         joints = self._joints(session, marks)
@@ -141,6 +144,8 @@ class LanesPanel(Panel):
             name = SEVERITIES[code]
             told.insert(0, (SEVERE[name], p.error if name == "error" else p.warning, name))
         row: Row = [(f" {shown}  " if shown else " ", p.dim)]
+        if not states:
+            told.append(("", p.dim, "what these ranks did is not told"))
         room = width - cell_len(row[0][0])
         for shape, style, name in told:
             cells = cell_len(shape) + cell_len(name) + 3

@@ -15,7 +15,7 @@ from replay.tui.eventspanel import EventsPanel
 from replay.tui.findingspanel import FindingsPanel
 from replay.tui.keys import KEYS, bindings
 from replay.tui.lanespanel import LanesPanel
-from replay.tui.layout import DECK, NARROW, stand
+from replay.tui.layout import DECK, NARROW, Box, stand
 from replay.tui.panel import Drawn, Panel
 from replay.tui.prompt import PromptScreen
 from replay.tui.reproscreen import ReproScreen
@@ -40,6 +40,7 @@ class MainScreen(Screen[None]):
         self._deck = "findings"
         self._full: str | None = None
         self._stood: tuple[int, int, str, str | None, int, int] | None = None
+        self._boxes: dict[str, Box] = {}
         self._message_stood = (0, 0, 0)
 
     @property
@@ -76,15 +77,18 @@ class MainScreen(Screen[None]):
         lanes = self.query(LanesPanel)
         if not lanes:  # an answer of a desk may come before the panels are there, and when they are gone
             return
-        self._stand_message()
         width, height = self.size
         findings = self.query_one(FindingsPanel).wanted_height(width, height) if width < NARROW else height
         rows = lanes.first().wanted_height()
         wanted = (width, height, self._deck, self._full, rows, findings)
-        if not width or not height or wanted == self._stood:
-            return
-        self._stood = wanted
-        boxes = stand(width, height, self._deck, self._full, lanes=rows, findings=findings)
+        if width and height and wanted != self._stood:
+            self._stood = wanted
+            self._stand(stand(width, height, self._deck, self._full, lanes=rows, findings=findings))
+        self._stand_message()
+
+    def _stand(self, boxes: dict[str, Box]) -> None:
+        width, height = self.size
+        self._boxes = boxes
         for panel in self.query(Panel):
             box = boxes.get(panel.NAME)
             panel.display = box is not None
@@ -98,13 +102,19 @@ class MainScreen(Screen[None]):
             made.styles.offset, made.styles.width = (0, y), width
 
     def _stand_message(self) -> None:
-        """Give the message the rows that it needs."""
+        """Give the message the rows that it needs; the panels above it do without them."""
         width, height = self.size
         bar = self.query_one(MessageBar)
         rows = bar.wanted_height(width)
         if (width, height, rows) != self._message_stood:
             self._message_stood = (width, height, rows)
             bar.styles.offset, bar.styles.width, bar.styles.height = (0, height - 1 - rows), width, rows
+        for panel in self.query(Panel):
+            box = self._boxes.get(panel.NAME)
+            covered = rows - 1 if box is not None and box.y + box.height == height - 2 else 0
+            if covered != panel.covered:
+                panel.covered = covered
+                panel.redraw()
 
     def _beside(self, name: str) -> str:
         """The panels that stand behind one on a narrow screen."""
@@ -200,7 +210,8 @@ class MainScreen(Screen[None]):
     def action_speed(self, direction: int) -> None:
         """Faster or slower."""
         speed = self._session.walk.faster(direction)
-        self._session.say(f"{abs(speed):g} s of the run per second")
+        what = "s of the run" if self._session.book.track.is_timed else "events"
+        self._session.say(f"{abs(speed):g} {what} per second")
 
     def action_reverse(self) -> None:
         """The other way round."""

@@ -150,6 +150,8 @@ class Panel(Drawn, can_focus=True):
         super().__init__(self.NAME)
         self.beside = ""
         """Panels that stand behind this one, for its title."""
+        self.covered = 0
+        """Rows at the foot that a long message lies over."""
 
     # For subclasses
 
@@ -189,7 +191,7 @@ class Panel(Drawn, can_focus=True):
         """Return title and rows."""
         rows = [self._title(width)]
         if self.session is not None and height > 1:
-            rows += self.rows(width, height - 1)
+            rows += self.rows(width, max(height - 1 - self.covered, 1))
         return rows
 
     def _title(self, width: int) -> Row:

@@ -1,7 +1,7 @@
 """The span of time that lanes show: zoom and pan, edges of cells, and what the ruler above them says."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -136,17 +136,32 @@ def laid(marks: Sequence[Mark], cells: int, cursor: int | None) -> str:
 
 def ticks(window: Window, cells: int, begin: float) -> list[Mark]:
     """Return marks of time since `begin`, at round numbers."""
-    wanted = window.span / max(cells // 14, 1)
-    exponent = np.floor(np.log10(max(wanted, 1e-9)))
-    unit = next((m * 10**exponent for m in (*_TICKS, 10) if m * 10**exponent >= wanted), wanted)
+    unit = _round(window.span / max(cells // 14, 1))
+    return _regular(window, cells, begin, unit, lambda n: since(n * unit, unit))
+
+
+def numbers(window: Window, cells: int) -> list[Mark]:
+    """Return marks with the numbers of events, from 1, where their order is all that is known."""
+    unit = max(_round(window.span / max(cells // 14, 1)), 1.0)
+    return _regular(window, cells, 0.0, unit, lambda n: f"{n * unit + 1:,.0f}" if n >= 0 else "")
+
+
+def _regular(window: Window, cells: int, begin: float, unit: float, text: Callable[[int], str]) -> list[Mark]:
+    """Marks at every `unit` since `begin`."""
     first = int(np.ceil((window.t_lo - begin) / unit))
     marks = []
     for n in range(first, first + cells):
         cell = window.cell(begin + n * unit, cells)
         if cell is None:
             break
-        marks.append(Mark(cell, since(n * unit, float(unit)), False))
+        marks.append(Mark(cell, text(n), False))
     return marks
+
+
+def _round(wanted: float) -> float:
+    """The next round number that is not smaller."""
+    exponent = np.floor(np.log10(max(wanted, 1e-9)))
+    return float(next((m * 10**exponent for m in (*_TICKS, 10) if m * 10**exponent >= wanted), wanted))
 
 
 def clock(t: float) -> str:
