@@ -20,7 +20,7 @@ from replay.tui.app import ReplayApp
 from replay.tui.core import goal, marks, spans, track, wanted
 from replay.tui.core.window import Mark, laid
 from replay.tui.keys import KEYS, SIDE_KEYS
-from replay.tui.layout import stand
+from replay.tui.layout import DECK, stand
 from replay.tui.palette import JOINT, ODD_JOINT, SEVERE, SHAPES
 from replay.tui.panel import wrapped
 
@@ -152,11 +152,12 @@ def test_untrusted_text_is_shown_harmlessly(text: str) -> None:
     assert all(row for row in wrapped(visible(text), 20, 3))
 
 
-@pytest.mark.parametrize(("width", "height"), SIZES)
-def test_panels_fill_the_body_and_do_not_overlap(width: int, height: int) -> None:
+@pytest.mark.parametrize("deck", DECK)
+@pytest.mark.parametrize(("width", "height"), [*SIZES, (100, 60), (40, 10)])
+def test_panels_fill_the_body_and_do_not_overlap(width: int, height: int, deck: str) -> None:
     cells = [
         (x, y)
-        for box in stand(width, height, "findings", lanes=7, findings=9).values()
+        for box in stand(width, height, deck, lanes=7, findings=9).values()
         for x in range(box.x, box.x + box.width)
         for y in range(box.y, box.y + box.height)
     ]
@@ -203,11 +204,32 @@ def test_a_finding_says_of_which_run_it_is_where_there_are_several(tmp_path: Pat
     assert not any("run 1," in row for row in one)
 
 
+def test_a_finding_that_is_no_wait_is_looked_at_where_it_was(tmp_path: Path) -> None:
+    async def look(app: ReplayApp, pilot: Any) -> None:
+        session = app.session
+        assert session is not None
+        assert session.story is not None
+        broken = next(f for f in session.story.report.findings if not f.waiting and f.chain)
+        session.tour.to(broken.id)
+        await settle(app, pilot)
+        place = session.walk.place
+        assert place.t in {ref.t for ref in session.story.refs[broken.id]}
+
+    held(corpus("recompile-one-rank"), [], tmp_path, look)
+
+
 def test_a_finding_that_took_no_time_does_not_narrow_the_picture(tmp_path: Path) -> None:
     shown, _ = walk(corpus("jobs-appended"), [], (120, 40), tmp_path)
     assert "whole run" in shown[1]
     waited, _ = walk(corpus("recompile-one-rank"), [], (120, 40), tmp_path)
     assert "whole run" not in waited[1]
+
+
+def test_a_tall_screen_shows_findings_and_gives_events_the_rest() -> None:
+    boxes = stand(100, 60, "findings", lanes=7, findings=9)
+    assert boxes["findings"].height == 9
+    assert boxes["events"].height == 57 - 7 - 5 - 9
+    assert stand(100, 60, "events", lanes=7, findings=9)["findings"].height == 9
 
 
 def test_what_is_not_there_is_no_error(tmp_path: Path) -> None:

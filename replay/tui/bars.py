@@ -16,6 +16,8 @@ _GAP = "  "
 """Between what the header says and its right end."""
 _MESSAGE_MOST = 2
 """Rows of a message: all of it stands in a panel too."""
+_LOW = 18
+"""On a screen of fewer rows a message has one."""
 
 
 class Bar(Drawn):
@@ -100,12 +102,12 @@ class KeysBar(Bar):
 class MessageBar(Bar):
     """What was just said: the link of the chain that was followed, what a command could not do."""
 
-    def wanted_height(self, width: int) -> int:
-        """Return the rows that the last message takes: what has no room in one lies over the panel above."""
-        return len(self._texts(width))
+    def wanted_height(self, width: int, height: int) -> int:
+        """Return the rows that the last message takes on a screen: a second one lies over the panel above."""
+        return len(self._texts(width, _MESSAGE_MOST if height >= _LOW else 1))
 
-    def _texts(self, width: int) -> list[str]:
-        return wrapped(self.session.message if self.session is not None else "", width - 4, _MESSAGE_MOST)
+    def _texts(self, width: int, most: int) -> list[str]:
+        return wrapped(self.session.message if self.session is not None else "", width - 4, most)
 
     def all_rows(self, width: int, height: int) -> list[Row]:
         """The last message."""
@@ -113,7 +115,7 @@ class MessageBar(Bar):
         if session is None or not session.message:
             return []
         mark, style = ("!", p.error) if session.is_error else ("›", p.strong)
-        return [[(f" {' ' if n else mark} {text}", style)] for n, text in enumerate(self._texts(width))]
+        return [[(f" {' ' if n else mark} {text}", style)] for n, text in enumerate(self._texts(width, height))]
 
 
 class MainKeysBar(Bar):

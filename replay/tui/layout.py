@@ -56,9 +56,10 @@ def _narrow(width: int, body: int, lanes: int, deck: str, findings: int) -> dict
     if rest >= 24:  # a tall narrow screen has room for two
         shown.append("events" if shown[0] != "events" else "findings")
     boxes = {"lanes": Box(0, 1, width, high), "source": Box(0, 1 + body - source, width, source)}
-    y = 1 + high
-    for n, name in enumerate(shown):
-        share = rest // len(shown) + (rest % len(shown) if n == len(shown) - 1 else 0)
-        boxes[name] = Box(0, y, width, share)
-        y += share
-    return boxes
+    if len(shown) == 1:
+        return boxes | {shown[0]: Box(0, 1 + high, width, rest)}
+    upper = rest // 2
+    if "findings" in shown:
+        needed = min(max(findings, 4), upper)
+        upper = needed if shown[0] == "findings" else rest - needed
+    return boxes | {shown[0]: Box(0, 1 + high, width, upper), shown[1]: Box(0, 1 + high + upper, width, rest - upper)}

@@ -105,7 +105,7 @@ class MainScreen(Screen[None]):
         """Give the message the rows that it needs; the panels above it do without them."""
         width, height = self.size
         bar = self.query_one(MessageBar)
-        rows = bar.wanted_height(width)
+        rows = bar.wanted_height(width, height)
         if (width, height, rows) != self._message_stood:
             self._message_stood = (width, height, rows)
             bar.styles.offset, bar.styles.width, bar.styles.height = (0, height - 1 - rows), width, rows

@@ -59,12 +59,13 @@ class Tour:
         if not refs:
             self._session.say(told.summary)
             return
-        first = next((r for r in refs if r.rank in told.waiting and r.rank not in told.ranks), refs[0])
+        waits = [r for r in refs if r.rank in told.waiting and r.rank not in told.ranks]
+        first = waits[0] if waits else refs[0]
         self._session.travel.to_ref(first)
-        self._zoom_to(first, told.ranks)
+        self._zoom_to(first, told.ranks, is_wait=bool(waits))
         self._session.say(f"{finding_id}  {told.summary}")
 
-    def _zoom_to(self, ref: Ref, at_fault: tuple[int, ...]) -> None:
+    def _zoom_to(self, ref: Ref, at_fault: tuple[int, ...], *, is_wait: bool) -> None:
         """Show what went on at a finding: the cursor in the middle of the wait, the wait in the middle of the
         picture. What took no time is shown in the span of time that is looked at.
         """
@@ -73,7 +74,7 @@ class Tour:
         spans = self._session.book.spans
         lo = hi = ref.t
         if ref.rank is not None:
-            wait = spans.wait_for(ref.rank, at_fault, ref.t)
+            wait = spans.wait_for(ref.rank, at_fault, ref.t) if is_wait else None
             doing = wait or spans.at(ref.t, ref.rank)
             if doing is not None and doing.state not in _USUAL:
                 lo, hi = doing.t_lo, doing.t_hi
