@@ -188,6 +188,20 @@ def test_a_rank_that_arrives_early_waits_for_the_one_that_comes_late():
     assert [s.state for s in state_at(run.con, 99.0)] == ["running"] * 3
 
 
+def test_who_gave_up_without_a_stamp_waited_since_its_last_word():
+    run = Ranks(2)
+    for rank in range(2):
+        run.line(rank, 10.0)
+        run.line(rank, 20.0)
+    run.add("timeouts", 1, None, kind="gloo", ran_ms=6000)
+    run.add("exceptions", 1, None, type="RuntimeError", is_uncaught=True)
+    run.line(0, 21.0)
+    run.derive()
+    at = run.ask("SELECT state, t_lo, t_hi FROM states WHERE rank = 1 AND t_lo >= 20 ORDER BY t_lo")
+    assert at[0] == ("waiting", 20.0, 26.0)
+    assert run.ask("SELECT max(t_hi) FROM states") == [(26.0,)]
+
+
 def test_the_moment_of_an_event():
     run = Ranks(1)
     run.line(0, 1.0)

@@ -23,7 +23,7 @@ INSERT INTO _events SELECT run_id, rank, host, pid, t_lo, t_hi, 'recompile-limit
 -- @needs graph_breaks
 INSERT INTO _events SELECT run_id, rank, host, pid, t_lo, t_hi, 'graph-break', CASE WHEN is_fatal THEN 'error' WHEN is_framework THEN 'debug' ELSE 'info' END, 'graph_breaks', concat_ws(' ', 'graph break:', coalesce(gb_type, reason)), complete, file_id, line_no FROM graph_breaks;
 -- @needs graphs
-INSERT INTO _events SELECT run_id, rank, host, pid, t_lo, t_hi, 'graph', 'debug', 'graphs', concat_ws(' ', kind, 'graph', '[' || compile_id || '],', ops, 'ops'), complete, file_id, line_no FROM graphs;
+INSERT INTO _events SELECT run_id, rank, host, pid, t_lo, t_hi, 'graph', 'debug', 'graphs', concat_ws(' ', kind, 'graph', '[' || compile_id || ']') || coalesce(', ' || ops || ' ops', ''), complete, file_id, line_no FROM graphs;
 -- @needs cache_events
 INSERT INTO _events SELECT run_id, rank, host, pid, t_lo, t_hi, 'cache', IF(event = 'corrupt', 'warning', 'debug'), 'cache_events', concat_ws(' ', cache, 'cache', event, reason), complete, file_id, line_no FROM cache_events;
 -- @needs autotune

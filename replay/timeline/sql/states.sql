@@ -1,10 +1,20 @@
 -- What ranks were doing, as spans that may overlap: `level` says which one holds where they do (the higher; of one level the
 -- one that began later). replay.timeline.states lays them over each other. An end that was not logged is 'infinity'.
 
+-- Those that gave up waiting: one whose latest moment is not known did no earlier than its last word and the wait behind it
+CREATE OR REPLACE TEMP TABLE _gave_up AS
+SELECT t.run_id, t.rank, t.kind, t.op, t.group_name, t.logged_seq, coalesce(t.ran_ms, t.timeout_ms) / 1000 AS waited_s, t.t_hi,
+    coalesce(t.t_hi, greatest(t.t_lo, k.last_t + coalesce(t.ran_ms, t.timeout_ms) / 1000)) AS t, t.file_id, t.line_no
+FROM timeouts AS t LEFT JOIN ranks AS k USING (run_id, rank)
+WHERE t.rank IS NOT NULL AND t.kind IN ('watchdog', 'gloo', 'monitored-barrier', 'nccl-init', 'store');
+
 CREATE OR REPLACE TEMP TABLE _extents AS
-SELECT k.run_id, k.rank, k.heard, k.finished, coalesce(k.first_t, r.t_first) AS t_first, coalesce(k.last_t, r.t_first) AS t_said, r.t_last, r.outcome,
+SELECT k.run_id, k.rank, k.heard, k.finished, coalesce(k.first_t, r.t_first) AS t_first, coalesce(k.last_t, r.t_first) AS t_said, greatest(r.t_last, g.t) AS t_last, r.outcome,
     coalesce(k.first_file, r.outcome_file) AS first_file, coalesce(k.first_line, r.outcome_line) AS first_line, k.last_file, k.last_line
-FROM ranks AS k JOIN runs AS r USING (run_id)
+FROM ranks AS k JOIN runs AS r USING (run_id) LEFT JOIN (
+    -- who gave up waiting without a stamp did so when the run's last stamp was long ago
+    SELECT run_id, max(t) AS t FROM _gave_up WHERE t_hi IS NULL GROUP BY run_id
+) AS g USING (run_id)
 WHERE r.t_first IS NOT NULL;
 
 CREATE OR REPLACE TEMP TABLE _doings (run_id INTEGER, rank INTEGER, level INTEGER, state VARCHAR, t_lo DOUBLE, t_hi DOUBLE, step BIGINT, comm_id VARCHAR, op VARCHAR,
@@ -137,13 +147,13 @@ INSERT INTO _doings
 WITH gone AS (
     SELECT run_id, coalesce(group_name, '0') AS grp, list(DISTINCT rank ORDER BY rank) AS late FROM absentees GROUP BY ALL
 ), told AS (
-    SELECT t.*, coalesce(t.t_hi, t.t_lo) AS t, coalesce(g.late, []) AS late
-    FROM timeouts AS t LEFT JOIN gone AS g ON g.run_id = t.run_id AND g.grp = coalesce(t.group_name, '0')
-    WHERE t.rank IS NOT NULL AND t.kind IN ('watchdog', 'gloo', 'monitored-barrier', 'nccl-init', 'store') AND coalesce(t.t_hi, t.t_lo) IS NOT NULL
+    SELECT t.*, coalesce(g.late, []) AS late
+    FROM _gave_up AS t LEFT JOIN gone AS g ON g.run_id = t.run_id AND g.grp = coalesce(t.group_name, '0')
+    WHERE t.t IS NOT NULL
 )
-SELECT run_id, rank, 3, 'waiting', t - coalesce(ran_ms, timeout_ms) / 1000, t, NULL, group_name, op, logged_seq, list_filter(late, lambda r: r <> told.rank),
+SELECT run_id, rank, 3, 'waiting', t - waited_s, t, NULL, group_name, op, logged_seq, list_filter(late, lambda r: r <> told.rank),
     concat_ws(' ', coalesce(op, kind), '#' || logged_seq, 'waits for ' || nullif(ranks_phrase(list_filter(late, lambda r: r <> told.rank)), 'an unnamed process')), file_id, line_no
-FROM told WHERE coalesce(ran_ms, timeout_ms) > 0
+FROM told WHERE waited_s > 0
 UNION ALL
 SELECT run_id, rank, 6, 'failed', t, 'infinity'::DOUBLE, NULL, NULL, NULL, NULL, NULL, concat_ws(' ', 'gave up waiting', 'in ' || op, '#' || logged_seq), file_id, line_no FROM told;
 
@@ -183,8 +193,13 @@ WHERE c.end_hi > c.t_lo GROUP BY c.run_id, c.rank, c.compile_id, c.t_lo, c.file_
 
 -- @needs exceptions
 INSERT INTO _doings
-SELECT run_id, rank, 6, 'failed', coalesce(t_hi, t_lo), 'infinity'::DOUBLE, NULL, NULL, NULL, NULL, NULL, left(concat_ws(': ', type, message), 200), file_id, line_no
-FROM exceptions WHERE is_uncaught AND rank IS NOT NULL AND coalesce(t_hi, t_lo) IS NOT NULL;
+WITH raised AS (
+    -- what was raised without a stamp by who gave up waiting, was raised then
+    SELECT e.*, coalesce(e.t_hi, greatest(e.t_lo, g.t)) AS t
+    FROM exceptions AS e LEFT JOIN (SELECT run_id, rank, max(t) AS t FROM _gave_up WHERE t_hi IS NULL GROUP BY ALL) AS g USING (run_id, rank)
+)
+SELECT run_id, rank, 6, 'failed', t, 'infinity'::DOUBLE, NULL, NULL, NULL, NULL, NULL, left(concat_ws(': ', type, message), 200), file_id, line_no
+FROM raised WHERE is_uncaught AND rank IS NOT NULL AND t IS NOT NULL;
 
 -- @needs crashes
 INSERT INTO _doings
