@@ -4,7 +4,7 @@
 
 A run that never ran is written as tables, as identify leaves them (tests/made_tables.py): every rank comes to every
 operation, with stamps of milliseconds, some ranks late now and then. Then the stages run as `replay` runs them, on a
-database on disk with the memory of an ingest. Aim: matched, stalls, states and what-if in 10 s of CPU each and 2 GB.
+database on disk with the memory of an ingest. Aim: matched, stalls, states, rules, what-if in 10 s of CPU each, 2 GB.
 """
 
 import argparse
@@ -21,6 +21,8 @@ sys.path.insert(0, str(ROOT / "tests"))
 from made_tables import Delay, Made  # noqa: E402  tests/ is no package
 
 from replay import simulate  # noqa: E402
+from replay.expert.engine import diagnose  # noqa: E402
+from replay.expert.load import load_rules  # noqa: E402
 from replay.store import database, schema  # noqa: E402
 from replay.timeline.derive import derive  # noqa: E402
 from replay.timeline.states import state_at  # noqa: E402
@@ -61,6 +63,8 @@ def main() -> None:
             derive(con, watch.lap)
             con.execute("COMMIT")
             watch.lap("commit")
+            diagnose(con, load_rules())
+            watch.lap("rules")
         _what_if(path)
 
 

@@ -8,12 +8,13 @@ did not vote for) are peeled by themselves; their texts are put behind the buffe
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from replay.grammar.program import Pattern, compile_program, group_of
+from replay.grammar.program import Pattern, Program, compile_program, group_of
 from replay.grammar.texts import Coded, Codes, Listed, Mask, Places, Spans, Texts, combined, is_native
 from replay.sources.model import MAX_LINE, Identity, Peeled, Wraps
 from replay.sources.wrappers import MAX_LAYERS, Form, Peeler, Writer, fits, is_partial
@@ -35,12 +36,18 @@ class Peeling(NamedTuple):
     is_plain: Mask
 
 
+@lru_cache(maxsize=256)
+def _program(patterns: tuple[str, ...]) -> Program:
+    """The program of a launcher's forms; files of one run have few launchers."""
+    return compile_program([Pattern(pattern) for pattern in patterns])
+
+
 class ManyPeeler:
     """Peels the lines of one file."""
 
     def __init__(self, peeler: Peeler) -> None:
         self._peeler = peeler
-        self._program = compile_program([Pattern(form.pattern) for form in peeler.forms]) if is_native() else None
+        self._program = _program(tuple(form.pattern for form in peeler.forms)) if is_native() else None
 
     def peel(self, raws: Texts, odd: npt.NDArray[np.uint8]) -> Peeling:
         """Peel lines; `odd` as native.split tells it."""
