@@ -2,16 +2,15 @@
 
 CREATE MACRO ranks_text(ranks) AS -- ranks in short form: [0,1,2,3,4,5,6,8] gives '0-6,8'; '' for no rank
 (
-    SELECT coalesce(string_agg(CASE WHEN first = last THEN first::VARCHAR ELSE first || '-' || last END, ',' ORDER BY first), '')
-    FROM (
-        SELECT min(rank) AS first, max(rank) AS last
-        FROM (
-            SELECT rank, rank - row_number() OVER (ORDER BY rank) AS island
-            FROM (SELECT DISTINCT unnest(ranks) AS rank)
-            WHERE rank IS NOT NULL
-        )
-        GROUP BY island
-    )
+    -- of neighbours in order, those that no smaller one leads to and those that lead to no larger one; not a subquery, which would carry
+    -- the whole list beside each of its ranks
+    coalesce(list_transform([list_sort(list_distinct(ranks))], lambda own: list_aggregate(list_transform(
+        list_zip(
+            list_filter(list_zip(own, list_prepend(NULL, own)), lambda pair: pair[1] IS NOT NULL AND pair[2] IS DISTINCT FROM pair[1] - 1),
+            list_filter(list_zip(own, own[2:]), lambda pair: pair[2] IS DISTINCT FROM pair[1] + 1)
+        ),
+        lambda island: IF(island[1][1] = island[2][1], island[1][1]::VARCHAR, island[1][1] || '-' || island[2][1])
+    ), 'string_agg', ','))[1], '')
 );
 
 CREATE MACRO ranks_phrase(ranks) AS -- ranks as a sentence names them: 'rank 3', 'ranks 0-2,5', 'an unnamed process'
