@@ -86,6 +86,14 @@ def test_two_operations_that_wait_for_each_other_are_let_go_once():
     assert plan.order[0] == 0  # the one that came first goes on
 
 
+def test_a_run_of_which_too_much_waits_for_each_other_has_no_order():
+    who = np.repeat([0, 1], 400)
+    what = np.concatenate([np.arange(400), np.arange(400).reshape(-1, 2)[:, ::-1].ravel()])
+    assert schedule(who, what, np.arange(800.0)) is None
+    few = what.reshape(2, 400)[:, :100].ravel()
+    assert schedule(np.repeat([0, 1], 100), few, np.arange(200.0)).knots == 50
+
+
 @given(st.lists(st.tuples(st.integers(0, 4), st.floats(-5, 5)), max_size=30))
 def test_medians_of_groups(drawn):
     groups = np.array([g for g, _ in drawn], np.int64)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from duckdb import DuckDBPyConnection
 
-from replay.simulate import cuts, history
+from replay.simulate import cuts
 from replay.simulate.cuts import Cut
-from replay.simulate.simulation import Simulation
+from replay.simulate.simulation import Simulation, prepare
 
 _MOST = 64
 """Findings of a run that are looked at, roots first: thousands of ranks may each have one."""
@@ -30,11 +30,8 @@ def fill(con: DuckDBPyConnection) -> None:
     for run_id, finding, ranks, without in rows:
         by_run.setdefault(run_id, []).append((finding, tuple(ranks or ()), without))
     for run_id, findings in by_run.items():
-        told = history.read(con, run_id)
-        if isinstance(told, str):
-            continue
-        simulation = Simulation(con, told)
-        if simulation.error <= _ERROR:
+        simulation = prepare(con, run_id)
+        if not isinstance(simulation, str) and simulation.error <= _ERROR:
             _fill_run(con, simulation, findings[:_MOST])
 
 

@@ -14,6 +14,10 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
+_KNOTS, _KNOTS_SHARE = 100, 0.1
+"""More operations than these, and than this share of all, that wait for each other have no order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """Arrivals level by level: `order` lists them, `levels` cuts it; within a level they are sorted by operation."""
@@ -24,8 +28,8 @@ class Schedule:
     """Operations that wait for each other: each was let go with the ranks that had come."""
 
 
-def schedule(who: Ints, what: Ints, enter: Floats) -> Schedule:
-    """Return in which order the operations can take place.
+def schedule(who: Ints, what: Ints, enter: Floats) -> Schedule | None:
+    """Return in which order the operations can take place; None where too many of them wait for each other.
 
     `who` and `what` are the rank and the operation of each arrival (indices), `enter` [s] says which of two operations
     that wait for each other came first.
@@ -49,6 +53,8 @@ def schedule(who: Ints, what: Ints, enter: Floats) -> Schedule:
             ready = what[waiting] == first
             size[first] = 0  # whoever comes later finds it done
             knots += 1
+            if knots > max(_KNOTS, _KNOTS_SHARE * len(size)):
+                return None
         now = waiting[ready]
         now = now[np.argsort(what[now], kind="stable")]
         order.append(now)

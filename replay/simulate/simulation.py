@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from replay.simulate import cuts, doings
 from replay.simulate.cuts import Cut, Work
-from replay.simulate.history import History
+from replay.simulate.history import History, read
 from replay.simulate.medians import medians
 from replay.simulate.model import Cause
-from replay.simulate.recurrence import Course, replay, schedule
+from replay.simulate.recurrence import Course, Schedule, replay, schedule
 
 Floats = NDArray[np.float64]
 
@@ -24,15 +24,29 @@ _SLOWEST, _SLOW, _SLOW_SHARE = 3, 0.05, 0.01
 """How many ranks that are slower than the others are shown, and from how many seconds or what share of the run on."""
 
 
+def prepare(con: DuckDBPyConnection, run_id: int) -> "Simulation | str":
+    """Return a run that can be replayed, or why it cannot be and what would help."""
+    told = read(con, run_id)
+    if isinstance(told, str):
+        return told
+    plan = schedule(told.who, told.what, told.enter)
+    if plan is None:
+        return (
+            "operations of different ranks wait for each other in circles: they were not logged in the order in which"
+            " they took place, or do not belong together"
+        )
+    return Simulation(con, told, plan)
+
+
 class Simulation:
     """One run: `history` as logged, `unchanged` as the recurrence makes it."""
 
-    def __init__(self, con: DuckDBPyConnection, history: History) -> None:
+    def __init__(self, con: DuckDBPyConnection, history: History, plan: Schedule) -> None:
         self._con = con
         self.history = history
         self._own, self._after = history.own, history.after
-        self._plan = schedule(history.who, history.what, history.enter)
-        self.knots = self._plan.knots
+        self._plan = plan
+        self.knots = plan.knots
         self.unchanged = self._replayed(self._own)
         self._work: Work | None = None
 

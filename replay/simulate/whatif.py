@@ -7,12 +7,12 @@ import numpy as np
 from duckdb import DuckDBPyConnection
 
 from replay.errors import UsageError
-from replay.simulate import cuts, history
+from replay.simulate import cuts
 from replay.simulate.cuts import Cut
 from replay.simulate.model import KINDS, Change, Limit, Outcome, RankOutcome
 from replay.simulate.phases import Phases, phases
 from replay.simulate.recurrence import Course
-from replay.simulate.simulation import Simulation
+from replay.simulate.simulation import Simulation, prepare
 from replay.simulate.timeout import Stop, stop
 
 
@@ -45,8 +45,7 @@ class WhatIf:
             run_id = int(row[0]) if row and row[0] is not None else 0
         self._con, self._run_id = con, run_id
         self._ranks = {r for (r,) in con.execute("SELECT rank FROM ranks WHERE run_id = ?", [run_id]).fetchall()}
-        told = history.read(con, run_id)
-        self._told = told if isinstance(told, str) else Simulation(con, told)
+        self._told = prepare(con, run_id)
 
     def changed(self, change: Change) -> Changed:
         """Return what the run would have been. Raises UsageError for a rank that it does not have."""
