@@ -35,20 +35,17 @@ class Told:
         """Give the places of the lines, and the segment of each that nobody but torch's compiler wants."""
         matches = self._matches()
         identities: dict[tuple[Identity, str], Identity] = {}
-        told = (self.head.rows(), batch.chosen(self.places), self.writers.tolist(), self.ts.tolist())
-        for nth, (place, head, line, writer, t) in enumerate(zip(self.places.tolist(), *told, strict=True)):
+        rows = zip(self.places.tolist(), self.head.rows(), self.writers.tolist(), self.ts.tolist(), strict=True)
+        for nth, (place, head, writer, t) in enumerate(rows):
             match = matches.get(nth)
             if match is not None and match.family not in FAMILIES:
                 yield place, None
                 continue
+            line, text = batch.line(place), head.get("text", "")
             who = line.identity, head["id"]
-            identity = identities.get(who)
-            if identity is None:
-                identity = identities[who] = of_torch(*who)
-            yield (
-                place,
-                Segment(line, "torch", head, head.get("text", ""), identity, None if isnan(t) else t, match, writer),
-            )
+            if who not in identities:
+                identities[who] = of_torch(*who)
+            yield place, Segment(line, "torch", head, text, identities[who], None if isnan(t) else t, match, writer)
 
     def _matches(self) -> dict[int, Match]:
         """What the grammars of each artifact make of the messages."""

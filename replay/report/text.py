@@ -136,10 +136,7 @@ def _fields(finding: Finding, style: Style, logs: str, checked: Mapping[str, str
     lines: list[str] = []
     for name, text in rows:
         color = "green" if name == "fix" else "bold"
-        wrapped: list[str] = []
-        for paragraph in text.splitlines():
-            first = " " * 14 if wrapped else f"    {name:<10}"
-            wrapped += _wrap(paragraph, style.width, first=first, rest=" " * 14)
+        wrapped = _paragraphs(text, style.width, first=f"    {name:<10}", rest=" " * 14)
         wrapped[0] = "    " + style.paint(f"{name:<10}", color) + wrapped[0][14:]
         lines += wrapped
     # a command is not wrapped: it is there to be pasted
@@ -224,8 +221,7 @@ def _others(report: Report, style: Style) -> list[str]:
                 lines.append("    " + style.paint(visible(_place(finding.evidence[0])), "dim"))
             if finding.kind == "hazard" and finding.advice not in said:
                 said.add(finding.advice)
-                for n, paragraph in enumerate(finding.advice.splitlines()):
-                    lines += _wrap(paragraph, style.width, first=" " * 8 if n else "    try ", rest=" " * 8)
+                lines += _paragraphs(finding.advice, style.width, first="    try ", rest=" " * 8)
         if len(members) > _OTHERS_SHOWN:
             lines.append(f"{name}: {len(members) - _OTHERS_SHOWN} more (--format json lists all)")
     if report.verdict != "healthy":
@@ -323,6 +319,14 @@ def _place(evidence: Evidence) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(visible(line) for line in text.splitlines()).strip()
+
+
+def _paragraphs(text: str, width: int, first: str, rest: str) -> list[str]:
+    """Wrap each line of a text by itself."""
+    lines: list[str] = []
+    for paragraph in text.splitlines():
+        lines += _wrap(paragraph, width, first=rest if lines else first, rest=rest)
+    return lines
 
 
 def _wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:

@@ -25,7 +25,7 @@ _SLOWEST, _SLOW, _SLOW_SHARE = 3, 0.05, 0.01
 
 
 def prepare(con: DuckDBPyConnection, run_id: int) -> "Simulation | str":
-    """Return a run that can be replayed, or why it cannot be and what would help."""
+    """Return a run that can be replayed, or why it cannot be."""
     told = read(con, run_id)
     if isinstance(told, str):
         return told

@@ -187,19 +187,6 @@ class Batch(Sequence[Line]):
         offset = int(self.offsets[at])
         return Line(self.file_id, self.first_no + at, offset, raw, text, who, t, bool(self.whole[at]))
 
-    def chosen(self, where: Places) -> list[Line]:
-        """Return the lines at these places."""
-        raws = [(raw or "")[:MAX_LINE] for raw in self.raws.pick(where)]
-        texts, whos = raws, [self.identity] * len(raws)
-        ts: list[float | None] = [None] * len(raws)
-        if self.wraps is not None:
-            texts = [(text or "")[:MAX_LINE] for text in self.texts.pick(where)]
-            whos = [self.wraps.writers.values[code] for code in self.wraps.writers.codes[where].tolist()]
-            ts = [None if isnan(t) else t for t in self.wraps.ts[where].tolist()]
-        numbers, offsets = (where + self.first_no).tolist(), self.offsets[where].tolist()
-        rows = zip(numbers, offsets, raws, texts, whos, ts, self.whole[where].tolist(), strict=True)
-        return [Line(self.file_id, *row) for row in rows]
-
     def part(self, begin: int, end: int) -> Batch:
         """Return some of the lines."""
         at = slice(begin, end)
